@@ -20,7 +20,7 @@ struct Answerer;
 
 impl Actor for Answerer {
     type Message = Call<Next>;
-    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> Done {
+    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> HandlerResult {
         call.answer(|Next(number)| number + 1);
         Ok(())
     }
@@ -41,7 +41,7 @@ enum Curiosity {
 
 impl Actor for Curious {
     type Message = Curiosity;
-    fn receive(&mut self, message: Curiosity, ctx: &mut Context<Curiosity>) -> Done {
+    fn receive(&mut self, message: Curiosity, ctx: &mut Context<Curiosity>) -> HandlerResult {
         let number = match message {
             Curiosity::Start(asks) => {
                 (self.asks, self.started) = (asks, Instant::now());

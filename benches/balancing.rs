@@ -41,7 +41,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = Words;
-    fn receive(&mut self, words: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, words: Words, _: &mut Context<Words>) -> HandlerResult {
         work(words);
         self.handled.add();
         Ok(())

@@ -21,7 +21,7 @@
 //! nobody needs fragments of that size. Memory for cells that is cut from larger pieces would save it.
 
 use pointsman::prelude::*;
-use pointsman::topology::Start;
+use pointsman::topology::SpawnInfo;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct Idler {
 
 impl Actor for Idler {
     type Message = [u64; 2];
-    fn receive(&mut self, message: [u64; 2], _: &mut Context<[u64; 2]>) -> Done {
+    fn receive(&mut self, message: [u64; 2], _: &mut Context<[u64; 2]>) -> HandlerResult {
         self.state[0] += message[0];
         Ok(())
     }
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     wait_for(&system, actors as u64);
     let each = (resident() - before) as f64 / actors as f64;
     println!("{actors} idle actors: {each:.0} bytes each (RSS, 8 of them the reference that is kept)");
-    let recipe = |_: &mut Context<[u64; 2]>, _: &Start<u64>| Idler { state: [1; 8] };
+    let recipe = |_: &mut Context<[u64; 2]>, _: &SpawnInfo<u64>| Idler { state: [1; 8] };
     let group = system.group("keyed").by_key(|message: &[u64; 2]| message[0], recipe).spawn().expect("sound");
     let before = resident();
     (0..actors).for_each(|number| group.tell([number as u64; 2]));

@@ -110,7 +110,7 @@ struct Stopwatch {
 
 impl Actor for Stopwatch {
     type Message = Tick;
-    fn receive(&mut self, tick: Tick, _: &mut Context<Tick>) -> Done {
+    fn receive(&mut self, tick: Tick, _: &mut Context<Tick>) -> HandlerResult {
         match tick {
             Tick::Sent(at) => self.delays.push(at.elapsed()),
             Tick::Report(reply_to) => drop(reply_to.send(std::mem::take(&mut self.delays))),
@@ -155,7 +155,7 @@ struct Answerer;
 
 impl Actor for Answerer {
     type Message = Call<Next>;
-    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> Done {
+    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> HandlerResult {
         call.answer(|Next(number)| number + 1);
         Ok(())
     }
@@ -190,7 +190,7 @@ struct Busy {
 
 impl Actor for Busy {
     type Message = ();
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         work(self.message_length);
         ctx.me().tell(());
         Ok(())
@@ -230,7 +230,7 @@ struct Full {
 
 impl Actor for Full {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         work(Duration::from_micros(1));
         Ok(())
     }
@@ -276,7 +276,7 @@ enum Timing {
 
 impl Actor for Timed {
     type Message = Timing;
-    fn receive(&mut self, timing: Timing, ctx: &mut Context<Timing>) -> Done {
+    fn receive(&mut self, timing: Timing, ctx: &mut Context<Timing>) -> HandlerResult {
         match timing {
             // One after the other comes due some milliseconds late if setting them takes as long.
             Timing::Set(delay) => (0..self.left).for_each(|_| {
@@ -310,7 +310,7 @@ struct Held {
 
 impl Actor for Held {
     type Message = [u64; 2];
-    fn receive(&mut self, _: [u64; 2], ctx: &mut Context<[u64; 2]>) -> Done {
+    fn receive(&mut self, _: [u64; 2], ctx: &mut Context<[u64; 2]>) -> HandlerResult {
         let _ = ctx.blocking(|| self.hold.recv());
         Ok(())
     }

@@ -56,7 +56,7 @@ struct Idler {
 
 impl Actor for Idler {
     type Message = [u64; 2];
-    fn receive(&mut self, _: [u64; 2], _: &mut Context<[u64; 2]>) -> Done {
+    fn receive(&mut self, _: [u64; 2], _: &mut Context<[u64; 2]>) -> HandlerResult {
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ struct Idler {
 
 impl Actor for Idler {
     type Message = Words;
-    fn receive(&mut self, _: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, _: Words, _: &mut Context<Words>) -> HandlerResult {
         Ok(())
     }
 }
@@ -32,7 +32,7 @@ struct Parent {
 
 impl Actor for Parent {
     type Message = u64;
-    fn receive(&mut self, count: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, count: u64, ctx: &mut Context<u64>) -> HandlerResult {
         let start = Instant::now();
         for _ in 0..count {
             ctx.spawn(idler)?.stop();

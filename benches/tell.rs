@@ -28,7 +28,7 @@ enum Send {
 
 impl Actor for Sender {
     type Message = Send;
-    fn receive(&mut self, message: Send, ctx: &mut Context<Send>) -> Done {
+    fn receive(&mut self, message: Send, ctx: &mut Context<Send>) -> HandlerResult {
         if let Send::Start(messages) = message {
             (self.left, self.started) = (messages, Instant::now());
         }
@@ -60,7 +60,7 @@ enum Ball {
 
 impl Actor for Player {
     type Message = Ball;
-    fn receive(&mut self, ball: Ball, _: &mut Context<Ball>) -> Done {
+    fn receive(&mut self, ball: Ball, _: &mut Context<Ball>) -> HandlerResult {
         let left = match ball {
             Ball::Partner(partner) => {
                 self.partner = Some(partner);

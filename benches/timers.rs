@@ -15,7 +15,7 @@ mod wheel;
 use common::{SOON, Subject, compare};
 use criterion::{Criterion, criterion_group, criterion_main};
 use pointsman::prelude::*;
-use pointsman::{Cancellable, ManualClock, Scheduler};
+use pointsman::{Cancellable, ManualClock, TaskTimer};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use wheel::{Key, Wheel};
@@ -161,7 +161,7 @@ fn resident() -> usize {
     kibibytes * 1024
 }
 
-fn schedule(scheduler: &Scheduler, numbers: &mut Numbers) -> Cancellable {
+fn schedule(scheduler: &TaskTimer, numbers: &mut Numbers) -> Cancellable {
     let delay = Duration::from_millis(numbers.deadline());
     scheduler.once(delay, || ()).expect("the system lives")
 }
@@ -173,7 +173,7 @@ fn service(criterion: &mut Criterion) {
         .dispatcher("default", Dispatcher::work_stealing().threads(1))
         .build()
         .expect("threads can be had");
-    let scheduler = system.scheduler().expect("the system lives");
+    let scheduler = system.task_timer().expect("the system lives");
     let mut numbers = Numbers(42);
     let one = |operations: u64| {
         let mut numbers = Numbers(7);

@@ -41,7 +41,7 @@ struct Renderer {
 
 impl Actor for Renderer {
     type Message = Page;
-    fn receive(&mut self, page: Page, ctx: &mut Context<Page>) -> Done {
+    fn receive(&mut self, page: Page, ctx: &mut Context<Page>) -> HandlerResult {
         match page {
             Page::Long(until) => {
                 drop(until.lock());
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let renderers = system
         .router("renderers")
         .balancing_pool(ROUTEES, |_| Renderer::default())
-        .queue(Mailbox::bounded(10_000).on_full(Full::Reject))
+        .queue(Mailbox::bounded(10_000).on_full(OverflowPolicy::Reject))
         .dispatcher("rendering")
         .spawn()?;
 

@@ -31,7 +31,7 @@ struct Shard {
 
 impl Actor for Shard {
     type Message = Order;
-    fn receive(&mut self, order: Order, _: &mut Context<Order>) -> Done {
+    fn receive(&mut self, order: Order, _: &mut Context<Order>) -> HandlerResult {
         self.done.send((self.number, order))?;
         Ok(())
     }

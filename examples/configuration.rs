@@ -21,7 +21,7 @@ impl Request for Where {
 
 impl Actor for Reader {
     type Message = Call<Where>;
-    fn receive(&mut self, call: Call<Where>, _: &mut Context<Call<Where>>) -> Done {
+    fn receive(&mut self, call: Call<Where>, _: &mut Context<Call<Where>>) -> HandlerResult {
         call.answer(|Where| std::thread::current().name().unwrap_or("unnamed").to_owned());
         Ok(())
     }

@@ -30,7 +30,7 @@ struct Shard {
 
 impl Actor for Shard {
     type Message = Call<WhoOwns>;
-    fn receive(&mut self, call: Call<WhoOwns>, _: &mut Context<Call<WhoOwns>>) -> Done {
+    fn receive(&mut self, call: Call<WhoOwns>, _: &mut Context<Call<WhoOwns>>) -> HandlerResult {
         call.answer(|_| self.number);
         Ok(())
     }

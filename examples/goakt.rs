@@ -11,8 +11,8 @@
 //! cargo run --example goakt
 //! ```
 
-use pointsman::StatusFailure;
-use pointsman::goakt::Router;
+use pointsman::AskFailedWith;
+use pointsman::goakt::RouterHandle;
 use pointsman::prelude::*;
 use std::error::Error;
 use std::time::Duration;
@@ -36,7 +36,7 @@ struct Market {
 impl Actor for Market {
     type Message = Call<Price>;
 
-    fn receive(&mut self, call: Call<Price>, _: &mut Context<Call<Price>>) -> Done {
+    fn receive(&mut self, call: Call<Price>, _: &mut Context<Call<Price>>) -> HandlerResult {
         match call.request.0 {
             "apples" if self.number > 0 => call.answer(|_| Some(16 + self.number)),
             "apples" => call.answer(|_| None),
@@ -54,13 +54,13 @@ struct Buyer {
 
 enum BuyerMsg {
     Buy(&'static str),
-    Outcome(Result<Option<u32>, StatusFailure<Price>>),
+    Outcome(Result<Option<u32>, AskFailedWith<Price>>),
 }
 
 impl Actor for Buyer {
     type Message = BuyerMsg;
 
-    fn receive(&mut self, message: BuyerMsg, ctx: &mut Context<BuyerMsg>) -> Done {
+    fn receive(&mut self, message: BuyerMsg, ctx: &mut Context<BuyerMsg>) -> HandlerResult {
         match message {
             BuyerMsg::Buy(what) => ctx.ask_or_back(&self.markets, Price(what), BuyerMsg::Outcome),
             BuyerMsg::Outcome(Ok(price)) => self.bill.send(Ok(price.unwrap_or_default()))?,
@@ -74,7 +74,7 @@ impl Actor for Buyer {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let system = System::builder("market").build()?;
-    let markets: Router<Call<Price>> = system
+    let markets: RouterHandle<Call<Price>> = system
         .spawn_router("markets", 5, |number| Market { number: number as u32 })
         .scatter_gather_first(Duration::from_secs(5))
         .resume_on_failure()

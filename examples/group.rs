@@ -23,7 +23,7 @@ struct Depot {
 
 impl Actor for Depot {
     type Message = u32;
-    fn receive(&mut self, parcel: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, parcel: u32, ctx: &mut Context<u32>) -> HandlerResult {
         self.got.send((ctx.path().to_string(), parcel))?;
         Ok(())
     }

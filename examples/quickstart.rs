@@ -112,7 +112,7 @@ struct Counter {
 impl Actor for Counter {
     type Message = Parcel;
 
-    fn receive(&mut self, parcel: Parcel, _: &mut Context<Parcel>) -> Done {
+    fn receive(&mut self, parcel: Parcel, _: &mut Context<Parcel>) -> HandlerResult {
         if let Some(sent_at) = parcel.sent_at {
             self.latencies.push(sent_at.elapsed());
         }

@@ -21,7 +21,7 @@
 use plotters::prelude::*;
 use pointsman::prelude::*;
 use pointsman::routing::{DefaultResizer, OptimalSizeExploringResizer, Resizer};
-use pointsman::{Load, ManualClock};
+use pointsman::{ManualClock, RecipientLoad};
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -111,7 +111,7 @@ impl Worker {
 impl Actor for Worker {
     type Message = Job;
 
-    fn receive(&mut self, _: Job, _: &mut Context<Job>) -> Done {
+    fn receive(&mut self, _: Job, _: &mut Context<Job>) -> HandlerResult {
         self.hall.work(self.number);
         Ok(())
     }
@@ -181,7 +181,8 @@ impl Hall {
         loop {
             let staff = self.staff.lock().expect("no panic");
             let settled = |desk: &Desk| {
-                desk.done_in == Some(staff.slot) || (desk.done_in.is_none() && desk.me.load() == Load::Idle)
+                desk.done_in == Some(staff.slot)
+                    || (desk.done_in.is_none() && desk.me.load() == RecipientLoad::Idle)
             };
             let here = |routee: &ActorRef<Job>| staff.workers.iter().any(|desk| desk.me == *routee);
             if routees.iter().all(here) && staff.workers.iter().all(settled) {

@@ -27,7 +27,7 @@ struct Teller {
 
 impl Actor for Teller {
     type Message = u32;
-    fn receive(&mut self, customer: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, customer: u32, _: &mut Context<u32>) -> HandlerResult {
         self.served.send((self.number, customer))?;
         Ok(())
     }

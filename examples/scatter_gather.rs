@@ -35,7 +35,7 @@ struct Mirror {
 impl Actor for Mirror {
     type Message = Call<Fetch>;
 
-    fn receive(&mut self, call: Call<Fetch>, _: &mut Context<Call<Fetch>>) -> Done {
+    fn receive(&mut self, call: Call<Fetch>, _: &mut Context<Call<Fetch>>) -> HandlerResult {
         match self.index % 3 {
             0 => call.answer(|_| None),
             // The call is dropped: that attempt is over.

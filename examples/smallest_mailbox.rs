@@ -39,7 +39,7 @@ struct Cashier {
 
 impl Actor for Cashier {
     type Message = Customer;
-    fn receive(&mut self, customer: Customer, _: &mut Context<Customer>) -> Done {
+    fn receive(&mut self, customer: Customer, _: &mut Context<Customer>) -> HandlerResult {
         match customer {
             Customer::Trolley { began, empty } => {
                 began.send(self.number)?;

@@ -29,7 +29,7 @@ enum AdderMsg {
 
 impl Actor for Adder {
     type Message = AdderMsg;
-    fn receive(&mut self, message: AdderMsg, _: &mut Context<AdderMsg>) -> Done {
+    fn receive(&mut self, message: AdderMsg, _: &mut Context<AdderMsg>) -> HandlerResult {
         match message {
             AdderMsg::Line("bug") => panic!("a bug"),
             AdderMsg::Line(line) => self.sum += line.parse::<u32>()?,
@@ -55,12 +55,12 @@ impl Office {
 
 impl Actor for Office {
     type Message = AdderMsg;
-    fn receive(&mut self, message: AdderMsg, _: &mut Context<AdderMsg>) -> Done {
+    fn receive(&mut self, message: AdderMsg, _: &mut Context<AdderMsg>) -> HandlerResult {
         self.adder.tell(message);
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<AdderMsg>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<AdderMsg>) -> HandlerResult {
         self.ended.send(terminated.actor.path().to_string())?;
         Ok(())
     }

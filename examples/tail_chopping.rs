@@ -31,7 +31,7 @@ struct Replica {
 impl Actor for Replica {
     type Message = Call<Read>;
 
-    fn receive(&mut self, call: Call<Read>, _: &mut Context<Call<Read>>) -> Done {
+    fn receive(&mut self, call: Call<Read>, _: &mut Context<Call<Read>>) -> HandlerResult {
         // Those whose question another replica has answered meanwhile need nothing any more.
         self.waiting.retain(|call| call.reply_to.wanted());
         if self.is_stuck {

@@ -28,7 +28,7 @@
 
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::{MapRouter, Outcome, Outlet, Replies, Sending, TopologyError};
+use pointsman::topology::{KeyRoute, MapRouter, Outlet, Replies, SendExt, TopologyError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -184,7 +184,7 @@ impl Gateway {
 impl Actor for Gateway {
     type Message = GatewayMsg;
 
-    fn receive(&mut self, message: GatewayMsg, ctx: &mut Context<GatewayMsg>) -> Done {
+    fn receive(&mut self, message: GatewayMsg, ctx: &mut Context<GatewayMsg>) -> HandlerResult {
         match message {
             GatewayMsg::Place(call) => {
                 let (Place(order), client) = call.into_parts();
@@ -234,7 +234,7 @@ struct RiskConfig {
 impl Actor for Desk {
     type Message = RiskMsg;
 
-    fn receive(&mut self, message: RiskMsg, _: &mut Context<RiskMsg>) -> Done {
+    fn receive(&mut self, message: RiskMsg, _: &mut Context<RiskMsg>) -> HandlerResult {
         match message {
             RiskMsg::Check(call) => call.answer(|Check { amount }| match self.limit {
                 limit if amount > limit => Verdict::OverLimit(limit),
@@ -274,7 +274,7 @@ struct LedgerConfig {
 impl Actor for Ledger {
     type Message = LedgerMsg;
 
-    fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> Done {
+    fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> HandlerResult {
         match message {
             LedgerMsg::Posting(Posting(order)) if order.from == self.account => self.balance -= order.amount,
             LedgerMsg::Posting(Posting(order)) => self.balance += order.amount,
@@ -312,7 +312,7 @@ struct AuditConfig {
 impl Actor for Auditor {
     type Message = AuditMsg;
 
-    fn receive(&mut self, message: AuditMsg, _: &mut Context<AuditMsg>) -> Done {
+    fn receive(&mut self, message: AuditMsg, _: &mut Context<AuditMsg>) -> HandlerResult {
         match message {
             AuditMsg::Decided(Decided { order, decision, .. }) => {
                 let before = self.seen.insert(order, decision);
@@ -331,7 +331,7 @@ struct Alerts(Arc<AtomicU64>);
 impl Actor for Alerts {
     type Message = Decided;
 
-    fn receive(&mut self, _: Decided, _: &mut Context<Decided>) -> Done {
+    fn receive(&mut self, _: Decided, _: &mut Context<Decided>) -> HandlerResult {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -371,9 +371,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .group("gateway")
         .keyed(
             |message: &GatewayMsg| match message {
-                GatewayMsg::Place(call) => Outcome::Unicast(call.request.0.from),
-                GatewayMsg::Checked(_) => Outcome::Discard, // comes by the customer's own reference
-                GatewayMsg::Close => Outcome::Broadcast,
+                GatewayMsg::Place(call) => KeyRoute::Unicast(call.request.0.from),
+                GatewayMsg::Checked(_) => KeyRoute::Discard, // comes by the customer's own reference
+                GatewayMsg::Close => KeyRoute::Broadcast,
             },
             move |_, _| Gateway {
                 checks: checks.clone(),
@@ -391,8 +391,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (router, limits) = MapRouter::with_state(
         Arc::new(Limits::new()),
         |limits: &Arc<Limits>, message: &RiskMsg| match message {
-            RiskMsg::Check(_) => Outcome::Multicast(limits.keys().cloned().collect()),
-            RiskMsg::Limits(_) => Outcome::Broadcast,
+            RiskMsg::Check(_) => KeyRoute::Multicast(limits.keys().cloned().collect()),
+            RiskMsg::Limits(_) => KeyRoute::Broadcast,
         },
     );
     let known = limits.clone();
@@ -422,10 +422,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (router, open) = MapRouter::with_state(0, |open: &u64, message: &LedgerMsg| match message {
         LedgerMsg::Posting(Posting(order)) if order.from.max(order.to) < *open => {
-            Outcome::Multicast(vec![order.from, order.to])
+            KeyRoute::Multicast(vec![order.from, order.to])
         }
-        LedgerMsg::Posting(_) => Outcome::Discard,
-        LedgerMsg::Statement(_) => Outcome::Broadcast,
+        LedgerMsg::Posting(_) => KeyRoute::Discard,
+        LedgerMsg::Statement(_) => KeyRoute::Broadcast,
     });
     let accounts = system
         .group("ledgers")
@@ -436,7 +436,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let auditors = system
         .group("audit")
-        .keyed(|_: &AuditMsg| Outcome::Broadcast, |_, _| Auditor::default())
+        .keyed(|_: &AuditMsg| KeyRoute::Broadcast, |_, _| Auditor::default())
         .config(
             |config| config.decode::<AuditConfig>(),
             |group, config| config.auditors.into_iter().for_each(|auditor| drop(group.mount(auditor))),

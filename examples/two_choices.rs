@@ -17,7 +17,7 @@
 
 use pointsman::prelude::*;
 use pointsman::routing::{Random, RouterValue, RoutingLogic, TwoChoices};
-use pointsman::{Accepted, Load, Recipient, SendError};
+use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,12 +31,12 @@ const JOBS: usize = 10_000;
 struct Queue(Arc<AtomicUsize>);
 
 impl Recipient<u64> for Queue {
-    fn deliver(&self, _: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<DeliveryStatus, SendError<u64>> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
-    fn load(&self) -> Load {
-        Load::Busy { queued: self.0.load(Ordering::Relaxed) }
+    fn load(&self) -> RecipientLoad {
+        RecipientLoad::Busy { queued: self.0.load(Ordering::Relaxed) }
     }
 }
 

@@ -32,7 +32,7 @@
 //!
 //! impl Actor for Cache {
 //!     type Message = CacheMsg;
-//!     fn receive(&mut self, message: CacheMsg, _: &mut Context<CacheMsg>) -> Done {
+//!     fn receive(&mut self, message: CacheMsg, _: &mut Context<CacheMsg>) -> HandlerResult {
 //!         match message {
 //!             CacheMsg::Get(call) => call.answer(|Get(key)| self.map.get(&key).copied()),
 //!             CacheMsg::Put(Put(key, value)) => {
@@ -77,13 +77,13 @@
 //! | an actor for each key, and services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
-//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`Full`] |
+//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
 //! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
 //! | to receive outside actors | [`Inbox`] |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`] |
 //! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
 //! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
-//! | code that runs later, outside actors | [`SystemRef::scheduler`] |
+//! | code that runs later, outside actors | [`SystemRef::task_timer`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |
 //! | sockets | `net` (feature `net`, on by default) |
@@ -167,7 +167,7 @@ mod time;
 pub mod topology;
 mod util;
 
-pub use crate::actor::actor::{Actor, Done};
+pub use crate::actor::actor::{Actor, HandlerResult};
 pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
 pub use crate::actor::receive_timeout::ReceiveTimeoutError;
@@ -177,52 +177,52 @@ pub use crate::actor::stash::StashError;
 pub use crate::actor::timer_table::{TimerKey, TimerName};
 pub use crate::actor::timers::NamedTimers;
 pub use crate::actor::watch::WatchError;
-pub use crate::ask::ask::{Ask, Asker, Pending};
-pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};
+pub use crate::ask::ask::{Ask, Asker, PendingReply};
+pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
 pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
-pub use crate::ask::traced::Answered;
-pub use crate::core::actor_ref::{ActorRef, Load};
-pub use crate::core::any_ref::{AnyRef, Watchable, WrongType};
+pub use crate::ask::traced::TracedReply;
+pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
+pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
 pub use crate::core::ask_counts::ReplyCounts;
 pub use crate::core::build_error::{AliasFault, BuildError};
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::dead_letter_log::DeadLetterLog;
-pub use crate::core::dead_letter_sinks::{SinkTaken, Undelivered};
+pub use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists};
 pub use crate::core::dead_letters::{AnyDeadLetter, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};
-pub use crate::core::event_stream::{EventGroup, EventStream, Members, Subscription};
+pub use crate::core::event_stream::{EventGroup, EventStream, EventTypes, Subscription};
 pub use crate::core::ledger::Ledger;
-pub use crate::core::recipient::{Accepted, Recipient};
+pub use crate::core::recipient::{DeliveryStatus, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
 pub use crate::core::system::SystemRef;
 pub use crate::dispatch::dispatcher::{
     Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
 };
 pub use crate::failure::{Failure, FailureKind};
-pub use crate::mailbox::kind::{Full, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+pub use crate::mailbox::kind::{Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, OverflowPolicy};
 pub use crate::path::actor_path::ActorPath;
-pub use crate::path::address::Address;
+pub use crate::path::address::SystemAddress;
 pub use crate::path::error::{NameError, NameFault, PathError, PathFault};
 pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
-pub use crate::pattern::behavior::{Behavior, Behaviors, Handling};
+pub use crate::pattern::behavior::{Behavior, Behaviors, Handled};
 pub use crate::pattern::inbox::{Inbox, InboxError};
-pub use crate::pattern::listeners::{Listeners, Listening};
+pub use crate::pattern::listeners::{ListenerMessage, Listeners};
 pub use crate::pattern::pipe::PipeError;
-pub use crate::pattern::scheduler::{Cancellable, ScheduleError, Scheduler};
+pub use crate::pattern::task_timer::{Cancellable, ScheduleError, TaskTimer};
 pub use crate::routing::goakt;
 pub use crate::routing::router::Router;
 pub use crate::scheduler::error::StartError;
 pub use crate::selection::identify::{ActorIdentity, ActorNotFound, Resolution};
 pub use crate::selection::lookup::LookupError;
-pub use crate::selection::selection::{Delivered, SelectError, Selection};
+pub use crate::selection::selection::{SelectError, Selection, SelectionDelivery};
 pub use crate::settings::backoff_error::BackoffError;
 pub use crate::settings::deployment::{Deployment, PatternError};
 pub use crate::system::{System, SystemBuilder};
-pub use crate::time::clock::{Clock, ManualClock, OnAdvance, SystemClock};
+pub use crate::time::clock::{AdvanceHook, Clock, ManualClock, SystemClock};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;
@@ -236,20 +236,20 @@ struct Readme;
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::Message;
-    pub use crate::actor::actor::{Actor, Done};
+    pub use crate::actor::actor::{Actor, HandlerResult};
     pub use crate::actor::context::Context;
     pub use crate::ask::ask::{Ask, Asker};
     pub use crate::ask::error::AskError;
     pub use crate::ask::reply::{Call, ReplyTo, Request};
     pub use crate::core::actor_ref::ActorRef;
-    pub use crate::core::any_ref::AnyRef;
+    pub use crate::core::any_actor_ref::AnyActorRef;
     pub use crate::core::control::Terminated;
     pub use crate::core::error::{SendError, SpawnError};
     pub use crate::core::strategy::{Directive, Restart, Strategy};
     pub use crate::core::system::SystemRef;
     pub use crate::dispatch::dispatcher::Dispatcher;
     pub use crate::failure::Failure;
-    pub use crate::mailbox::kind::{Full, Mailbox};
+    pub use crate::mailbox::kind::{Mailbox, OverflowPolicy};
     pub use crate::routing::router::Router;
     pub use crate::system::System;
 }

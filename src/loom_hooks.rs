@@ -1,6 +1,6 @@
 //! Internals for the models in `loom-tests`; exists only in the copy of the source that their build script widens.
 
-pub use crate::ask::timekeeper::Timekeeper;
+pub use crate::ask::ask_clock::AskClock;
 pub use crate::ask::{ask, reply, slot, slot_pool};
 pub use crate::core::ask_counts;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
@@ -8,17 +8,18 @@ pub use crate::dispatch::on_demand::OnDemand;
 pub use crate::dispatch::pinned::PinnedThreads;
 pub use crate::dispatch::shared_queue;
 pub use crate::util::reclaim::{
-    Domain, Garbage, Member, Published, Section, Standing, process_domain, rest_here, section, standing,
+    Domain, Member, OnlineReader, Published, RetiredValue, Section, go_offline_here, go_online,
+    process_domain, section,
 };
 
 pub mod mailbox {
-    pub use crate::mailbox::backpressure::Bell;
+    pub use crate::mailbox::backpressure::NotFullNotify;
     pub use crate::mailbox::mailbox::*;
     pub use crate::mailbox::system_queue::Position;
     pub use crate::mailbox::{bounded, kind, priority};
 }
-pub use crate::core::ledger::Books;
-pub use crate::group::key_table::Table as KeyTable;
+pub use crate::core::ledger::Counters;
+pub use crate::group::key_table::GroupKeyTable as KeyTable;
 pub use crate::net::readiness;
 pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
 pub use crate::scheduler::current::{blocking, on_worker};
@@ -40,11 +41,14 @@ pub fn calling_dispatcher() -> crate::dispatch::dispatcher::Dispatcher {
 }
 
 /// The child of this name.
-pub fn child(parent: &crate::core::any_ref::AnyRef, name: &str) -> Option<crate::core::any_ref::AnyRef> {
+pub fn child(
+    parent: &crate::core::any_actor_ref::AnyActorRef,
+    name: &str,
+) -> Option<crate::core::any_actor_ref::AnyActorRef> {
     parent.core().children.get(name)
 }
 
-/// One look whether the system is quiet.
+/// PendingRestart look whether the system is quiet.
 pub fn is_quiet(system: &crate::core::system::SystemRef) -> bool {
     system.core().look_for_quiet().is_ok()
 }

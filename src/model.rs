@@ -11,7 +11,7 @@
 //!
 //! impl Actor for Sum {
 //!     type Message = u64;
-//!     fn receive(&mut self, number: u64, _: &mut Context<u64>) -> Done {
+//!     fn receive(&mut self, number: u64, _: &mut Context<u64>) -> HandlerResult {
 //!         self.0 += number;
 //!         Ok(())
 //!     }
@@ -69,7 +69,7 @@ pub fn check(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Syn
 /// are none that only wait. A turn ends after two messages.
 ///
 /// The clock stands at zero, so that an ask's limit is never reached; for models in which time passes give the builder a
-/// [`ManualClock`] that you keep. Senders that wait for room ([`Full::Wait`](crate::Full::Wait)) go by it, too. `shutdown`
+/// [`ManualClock`] that you keep. Senders that wait for room ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)) go by it, too. `shutdown`
 /// goes by the machine's clock and needs [`Duration::MAX`](std::time::Duration::MAX), or an execution does not repeat
 /// itself.
 /// Actors that name a dispatcher need it declared here, best as `Dispatcher::calling_thread()` too.

@@ -96,7 +96,7 @@ impl System {
         let outcome = self.handle.core().shut_down(deadline);
         if outcome.is_err() {
             // Done before the destructor, which would wait once more.
-            self.handle.core().orphan();
+            self.handle.core().end_in_background();
         }
         outcome.map(|()| self.handle.ledger())
     }
@@ -194,7 +194,7 @@ impl SystemBuilder {
     }
 
     /// Sets the clock of the system, which is the machine's clock by default. Timers, the timeouts of asks, and senders
-    /// that [wait for room](crate::Full::Wait) go by this clock. The following always go by the machine's clock, since
+    /// that [wait for room](crate::OverflowPolicy::Wait) go by this clock. The following always go by the machine's clock, since
     /// they are about threads and sockets:
     ///
     /// - how long [`System::shutdown`], [`SystemRef::wait_until_ended`] and the [`System`]'s destructor wait;
@@ -242,14 +242,14 @@ impl SystemBuilder {
     /// struct Favourite(usize);
     /// impl RoutingLogic<u64> for Favourite {
     ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
+    ///         if self.0 < routees.len() { Pick::PendingRestart(self.0) } else { Pick::None }
     ///     }
     /// }
     ///
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let says = RouterSettings::new().router("favourite").option("index", 2);
@@ -355,8 +355,8 @@ impl SystemBuilder {
             extensions,
         });
         core.start_timers()?;
-        core.grow_tree(supervision)?;
-        core.builder_leaves();
+        core.create_guardians(supervision)?;
+        core.count_builder_ended();
         Ok(System { handle: SystemRef::new(core) })
     }
 }

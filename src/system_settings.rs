@@ -4,8 +4,8 @@ use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::dispatchers::Declared;
 use crate::core::strategy::Strategy;
 use crate::mailbox::kind::Mailbox;
-use crate::routing::settings::known_names::Known;
-use crate::routing::settings::logic_registry::Logics;
+use crate::routing::settings::known_names::KnownNames;
+use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::settings::deployment::Deployments;
 use crate::settings::phases::Phases;
 use crate::topology::config::Sections;
@@ -20,7 +20,7 @@ pub(crate) struct SystemSettings {
     pub(crate) dispatchers: Declared,
     pub(crate) mailboxes: Vec<(String, Mailbox)>,
     pub(crate) deployments: Deployments,
-    pub(crate) routing_logics: Logics,
+    pub(crate) routing_logics: LogicRegistry,
     pub(crate) supervision: Strategy,
     pub(crate) log_dead_letters: DeadLetterLog,
     pub(crate) inbox_capacity: usize,
@@ -38,7 +38,7 @@ impl SystemSettings {
             dispatchers: Declared::default(),
             mailboxes: Vec::new(),
             deployments: Deployments::default(),
-            routing_logics: Logics::default(),
+            routing_logics: LogicRegistry::default(),
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
             inbox_capacity: INBOX_CAPACITY,
@@ -48,7 +48,7 @@ impl SystemSettings {
     }
 
     /// Returns the names that sections of routers and actors may use.
-    pub(crate) fn known_names(&self) -> Known<'_> {
-        Known::new(&self.name, &self.routing_logics, &self.dispatchers, &self.mailboxes)
+    pub(crate) fn known_names(&self) -> KnownNames<'_> {
+        KnownNames::new(&self.name, &self.routing_logics, &self.dispatchers, &self.mailboxes)
     }
 }

@@ -7,8 +7,8 @@
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing};
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
-use pointsman::{Accepted, Recipient, SendError};
+use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -40,9 +40,9 @@ impl Puppet {
 /// What a puppet is to do.
 struct Act(Box<DoAct>);
 
-type DoAct = dyn FnOnce(&mut Puppet, &mut Context<Act>) -> Done + Send;
+type DoAct = dyn FnOnce(&mut Puppet, &mut Context<Act>) -> HandlerResult + Send;
 
-fn act(then: impl FnOnce(&mut Puppet, &mut Context<Act>) -> Done + Send + 'static) -> Act {
+fn act(then: impl FnOnce(&mut Puppet, &mut Context<Act>) -> HandlerResult + Send + 'static) -> Act {
     Act(Box::new(then))
 }
 
@@ -64,11 +64,11 @@ fn failing() -> Act {
 
 impl Actor for Puppet {
     type Message = Act;
-    fn receive(&mut self, act: Act, ctx: &mut Context<Act>) -> Done {
+    fn receive(&mut self, act: Act, ctx: &mut Context<Act>) -> HandlerResult {
         *self.handled += 1;
         (act.0)(self, ctx)
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<Act>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<Act>) -> HandlerResult {
         Ok(())
     }
     fn supervision(&self) -> Strategy {
@@ -125,8 +125,8 @@ fn actors_live_have_children_fail_are_made_anew_and_end() {
 struct Front(ActorRef<Act>);
 
 impl Recipient<Act> for Front {
-    fn deliver(&self, act: Act) -> Result<Accepted, SendError<Act>> {
-        self.0.try_tell(act).map(|()| Accepted::Passed)
+    fn deliver(&self, act: Act) -> Result<DeliveryStatus, SendError<Act>> {
+        self.0.try_tell(act).map(|()| DeliveryStatus::Passed)
     }
 }
 
@@ -145,7 +145,7 @@ fn references_outlive_their_actors_whatever_they_stand_for() {
         numbers.clone().tell(1u32);
         probe.expect(1);
         ActorRef::to_recipient(Front(actor.clone())).tell(nothing());
-        let any = actor.any().expect("an actor");
+        let any = actor.untyped().expect("an actor");
         assert!(any.typed::<String>().is_err());
         any.clone().typed::<Act>().expect("its type").tell(nothing());
         // An answer, a port dropped, and an answer that comes too late.
@@ -157,7 +157,7 @@ fn references_outlive_their_actors_whatever_they_stand_for() {
         // Who is not there, with the type of who might be.
         let nobody: ActorRef<Act> = system.empty_ref(&"/user/nobody".parse().expect("a path"));
         nobody.tell(nothing());
-        assert_eq!(nobody.any().expect("typed").typed::<Act>(), Ok(nobody.clone()));
+        assert_eq!(nobody.untyped().expect("typed").typed::<Act>(), Ok(nobody.clone()));
         assert_eq!(system.select("/user/act*").expect("a selection").tell(0u32).reached, 0);
         system.run_until_idle();
         actor.poison();
@@ -182,7 +182,7 @@ struct Counter(Arc<AtomicUsize>);
 
 impl Actor for Counter {
     type Message = Number;
-    fn receive(&mut self, number: Number, _: &mut Context<Number>) -> Done {
+    fn receive(&mut self, number: Number, _: &mut Context<Number>) -> HandlerResult {
         assert!(*number.0 < 100);
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -197,9 +197,9 @@ fn mailboxes_of_each_kind_hand_over_what_they_were_given_and_drop_the_rest() {
     let kinds: [fn() -> Mailbox; 8] = [
         Mailbox::unbounded,
         || Mailbox::bounded(3),
-        || Mailbox::bounded(3).on_full(Full::DropOldest),
-        || Mailbox::bounded(3).on_full(Full::DropNewest),
-        || Mailbox::bounded(3).on_full(Full::Wait(SECOND)),
+        || Mailbox::bounded(3).on_full(OverflowPolicy::DropOldest),
+        || Mailbox::bounded(3).on_full(OverflowPolicy::DropNewest),
+        || Mailbox::bounded(3).on_full(OverflowPolicy::Wait(SECOND)),
         || Mailbox::priority(rank),
         || Mailbox::control_aware(|number: &Number| rank(number) == 0),
         || Mailbox::lanes(3, |number: &Number| rank(number) as usize).guard(2),
@@ -277,12 +277,12 @@ struct Note(u64, Option<bool>);
 
 impl Actor for Lodger {
     type Message = Note;
-    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> Done {
+    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> HandlerResult {
         assert_eq!(note.0, self.key);
         self.handled.fetch_add(1, Ordering::Relaxed);
         match note.1 {
             Some(true) => return Err(Failure::msg("as told")),
-            Some(false) => ctx.retire(),
+            Some(false) => ctx.passivate(),
             None => {}
         }
         Ok(())
@@ -295,7 +295,7 @@ fn groups_make_their_actors_at_the_first_message_and_let_them_go() {
     in_some_courses(|system| {
         let handled = Arc::new(AtomicUsize::new(0));
         let given = handled.clone();
-        let recipe = move |_: &mut Context<Note>, start: &Start<'_, u64>| Lodger {
+        let recipe = move |_: &mut Context<Note>, start: &SpawnInfo<'_, u64>| Lodger {
             key: *start.key(),
             handled: given.clone(),
         };

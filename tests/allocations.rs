@@ -7,8 +7,8 @@
 
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::topology::{Sending, Start};
-use pointsman::{Accepted, Load, Recipient, SendError};
+use pointsman::topology::{SendExt, SpawnInfo};
+use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,7 +98,7 @@ struct Sink<const WORDS: usize> {
 
 impl<const WORDS: usize> Actor for Sink<WORDS> {
     type Message = Words<WORDS>;
-    fn receive(&mut self, _: Words<WORDS>, _: &mut Context<Words<WORDS>>) -> Done {
+    fn receive(&mut self, _: Words<WORDS>, _: &mut Context<Words<WORDS>>) -> HandlerResult {
         self.handled.fetch_add(1, Ordering::Relaxed);
         if let Some(driver) = &self.echo {
             driver.tell(Step::Echo);
@@ -156,7 +156,7 @@ impl<const WORDS: usize> Driver<WORDS> {
 
 impl<const WORDS: usize> Actor for Driver<WORDS> {
     type Message = Drive<WORDS>;
-    fn receive(&mut self, message: Drive<WORDS>, ctx: &mut Context<Drive<WORDS>>) -> Done {
+    fn receive(&mut self, message: Drive<WORDS>, ctx: &mut Context<Drive<WORDS>>) -> HandlerResult {
         let step = match message {
             Drive::Start { target, messages, echoes_each, how } => {
                 (self.target, self.left) = (Some(target), messages);
@@ -203,7 +203,7 @@ impl<M: Send + 'static> Way<M> {
     }
 
     fn wait_until_idle(&self) {
-        while self.sinks.iter().any(|sink| sink.load() != Load::Idle) {
+        while self.sinks.iter().any(|sink| sink.load() != RecipientLoad::Idle) {
             thread::yield_now();
         }
     }
@@ -262,7 +262,7 @@ fn ways<const WORDS: usize>(
         let handled = Arc::new(AtomicU64::new(0));
         let spawn = |number| {
             let (count, echo) = (handled.clone(), echo.clone());
-            let sink = move |_: &mut Context<_>, _: &Start<'_, u64>| Sink {
+            let sink = move |_: &mut Context<_>, _: &SpawnInfo<'_, u64>| Sink {
                 handled: count.clone(),
                 echo: echo.clone(),
             };
@@ -356,7 +356,7 @@ struct Held<M> {
 
 impl<M: Send + 'static> Actor for Held<M> {
     type Message = M;
-    fn receive(&mut self, _: M, _: &mut Context<M>) -> Done {
+    fn receive(&mut self, _: M, _: &mut Context<M>) -> HandlerResult {
         drop(self.gate.lock());
         self.handled.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -395,7 +395,7 @@ struct Meeting {
 
 impl Actor for Meeting {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         self.barrier.wait();
         self.bystanders.iter().for_each(|bystander| bystander.tell(()));
         Ok(())
@@ -406,7 +406,7 @@ struct Bystander;
 
 impl Actor for Bystander {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
 }
@@ -435,7 +435,8 @@ fn settle<M: Send + 'static>(system: &System, label: &str, ways: &[Way<M>]) {
         let meetings: Vec<_> = all.iter().enumerate().map(meet).collect();
         for _ in 0..MEETINGS {
             meetings.iter().for_each(|meeting| meeting.tell(()));
-            while meetings.iter().chain(all.iter().flatten()).any(|actor| actor.load() != Load::Idle) {
+            while meetings.iter().chain(all.iter().flatten()).any(|actor| actor.load() != RecipientLoad::Idle)
+            {
                 thread::yield_now();
             }
         }
@@ -489,9 +490,9 @@ impl<const WORDS: usize> Request for Echo<WORDS> {
 struct Here;
 
 impl<const WORDS: usize> Recipient<Call<Echo<WORDS>>> for Here {
-    fn deliver(&self, call: Call<Echo<WORDS>>) -> Result<Accepted, SendError<Call<Echo<WORDS>>>> {
+    fn deliver(&self, call: Call<Echo<WORDS>>) -> Result<DeliveryStatus, SendError<Call<Echo<WORDS>>>> {
         call.answer(|Echo(words)| words);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
 }
 
@@ -500,7 +501,7 @@ struct There<const WORDS: usize>;
 
 impl<const WORDS: usize> Actor for There<WORDS> {
     type Message = Call<Echo<WORDS>>;
-    fn receive(&mut self, call: Self::Message, _: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, call: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
         call.answer(|Echo(words)| words);
         Ok(())
     }
@@ -529,7 +530,7 @@ fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
             let mut there = there.iter();
             let pending = askers.each_mut().map(|asker| {
                 let target = there.next().expect("as many");
-                while target.load() != Load::Idle {
+                while target.load() != RecipientLoad::Idle {
                     thread::yield_now();
                 }
                 asker.ask(target, Echo([number; WORDS]))

@@ -5,7 +5,7 @@
 //! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
 
 use pointsman::prelude::*;
-use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
+use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::{DeadLetterLog, Subscription};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -69,7 +69,7 @@ struct Lodger {
 
 impl Actor for Lodger {
     type Message = Numbered;
-    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         assert_eq!(it.key, self.key, "each to its own");
         self.fates.handled(it);
         match it.what {
@@ -104,7 +104,7 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
             buried.dead.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let recipe = move |_: &mut Context<Numbered>, start: &Start<u64>| Lodger {
+    let recipe = move |_: &mut Context<Numbered>, start: &SpawnInfo<u64>| Lodger {
         key: *start.key(),
         fates: noted.clone(),
     };

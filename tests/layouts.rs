@@ -62,7 +62,7 @@ struct Held {
 
 impl Actor for Held {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         if message == 0 {
             self.at_work.send(()).expect("the test is there");
             self.go_on.recv_timeout(SOON).expect("the test lets it go on");

@@ -96,7 +96,7 @@ impl Request for Get {
 
 impl Actor for Answers {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         call.answer(|Get| 5);
         Ok(())
     }
@@ -193,7 +193,7 @@ struct Holds;
 
 impl Actor for Holds {
     type Message = (Sender<()>, Receiver<()>);
-    fn receive(&mut self, (held, release): Self::Message, _: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, (held, release): Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
         held.send(())?;
         // Released by being dropped.
         let _ = release.recv();
@@ -264,7 +264,7 @@ struct Waits(Sender<()>);
 
 impl Actor for Waits {
     type Message = bool;
-    fn receive(&mut self, is_begin: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, is_begin: bool, ctx: &mut Context<bool>) -> HandlerResult {
         if is_begin {
             ctx.after(Duration::from_millis(1), false);
         } else {
@@ -298,7 +298,7 @@ fn the_first_timer_of_a_system_fires_though_there_is_no_thread_to_be_had() {
 #[cfg(feature = "net")]
 mod listeners {
     use super::*;
-    use pointsman::net::{Address, Connection, Listener, ReadOutcome, Ready};
+    use pointsman::net::{Connection, Listener, ReadOutcome, Ready, SocketAddress};
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
@@ -306,7 +306,7 @@ mod listeners {
 
     impl Actor for Echo {
         type Message = Ready;
-        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
             let Echo(connection) = self;
             connection.ready(ready);
             match connection.fill(1024) {
@@ -342,7 +342,7 @@ mod listeners {
             .build()
             .expect("no limit yet");
         let listener = system
-            .listener("port", Address::tcp("127.0.0.1:0"))
+            .listener("port", SocketAddress::tcp("127.0.0.1:0"))
             .dispatcher("pinned")
             .spawn(|connection, _| Echo(connection))
             .expect("a free port");

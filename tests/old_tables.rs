@@ -28,7 +28,7 @@ struct Sink;
 
 impl Actor for Sink {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -213,7 +213,7 @@ struct Holds(mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Actor for Holds {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         self.0.send(())?;
         self.1.recv()?;
         Ok(())

@@ -16,7 +16,7 @@ struct Sink;
 
 impl Actor for Sink {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -51,7 +51,7 @@ struct Waits {
 
 impl Actor for Waits {
     type Message = bool;
-    fn receive(&mut self, steps_aside: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, steps_aside: bool, ctx: &mut Context<bool>) -> HandlerResult {
         self.router.tell(1u64);
         let wait = || {
             self.inside.send(())?;

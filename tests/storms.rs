@@ -60,7 +60,7 @@ impl What {
         }
     }
 
-    fn then<M: Send + 'static>(self, ctx: &mut Context<M>) -> Done {
+    fn then<M: Send + 'static>(self, ctx: &mut Context<M>) -> HandlerResult {
         match self {
             What::Nothing => Ok(()),
             What::Fail => Err(Failure::msg("as told")),
@@ -244,7 +244,7 @@ struct Worker(Fates);
 
 impl Actor for Worker {
     type Message = Numbered;
-    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         self.0[it.number as usize].fetch_add(1, Ordering::Relaxed);
         it.what.then(ctx)
     }
@@ -368,7 +368,7 @@ struct Regular {
 
 impl Actor for Regular {
     type Message = Numbered;
-    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         self.fates[it.number as usize].fetch_add(1, Ordering::Relaxed);
         let number = u64::from(it.number) + 1;
         if self.last[it.number as usize % SENDERS as usize].swap(number, Ordering::Relaxed) >= number {
@@ -461,7 +461,7 @@ struct Listener {
 
 impl Actor for Listener {
     type Message = Numbered;
-    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         let number = u64::from(it.number) + 1;
         let before = self.last[it.number as usize % SENDERS as usize].swap(number, Ordering::Relaxed);
         if before > number || (before == number && !self.may_repeat) {
@@ -537,7 +537,7 @@ impl Clerk {
 
 impl Actor for Clerk {
     type Message = Call<Question>;
-    fn receive(&mut self, call: Call<Question>, ctx: &mut Context<Call<Question>>) -> Done {
+    fn receive(&mut self, call: Call<Question>, ctx: &mut Context<Call<Question>>) -> HandlerResult {
         let what = call.request.0;
         match self.dice.roll(8) {
             0 => call.answer(|_| false),

@@ -8,7 +8,7 @@
 #![cfg(feature = "net")]
 
 use pointsman::ManualClock;
-use pointsman::net::{Address, Connection, Listener, ReadOutcome, Ready};
+use pointsman::net::{Connection, Listener, ReadOutcome, Ready, SocketAddress};
 use pointsman::prelude::*;
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -79,7 +79,7 @@ impl From<Ready> for Message {
 
 impl Actor for Echo {
     type Message = Message;
-    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> HandlerResult {
         let connection = &mut self.connection;
         match message {
             Message::Ready(ready) => connection.ready(ready),
@@ -132,7 +132,7 @@ impl Stage {
             .unwrap();
         let (congested, told) = channel();
         let listener = system
-            .listener("echo", Address::tcp("127.0.0.1:0"))
+            .listener("echo", SocketAddress::tcp("127.0.0.1:0"))
             .marks(MARKS.0, MARKS.1)
             .spawn(move |connection, _| Echo { connection, congested: Some(congested.clone()) })
             .unwrap();
@@ -370,7 +370,7 @@ const ANSWER: usize = 16 << 20;
 
 impl Actor for Generous {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let Generous(connection) = self;
         connection.ready(ready);
         if let ReadOutcome::Eof | ReadOutcome::Closed(_) = connection.fill(READ_MAX) {
@@ -397,7 +397,7 @@ fn peers_that_ask_quit_and_never_read_hold_no_more_than_the_bound() {
     let stage = Stage::new();
     let listener = stage
         .system
-        .listener("generous", Address::tcp("127.0.0.1:0"))
+        .listener("generous", SocketAddress::tcp("127.0.0.1:0"))
         .linger(LONG)
         .linger_bytes(LINGER_BYTES)
         .max_connections(PLACES)
@@ -412,7 +412,9 @@ fn peers_that_ask_quit_and_never_read_hold_no_more_than_the_bound() {
     // Each one that is cut leaves its place to the next.
     let kept = LINGER_BYTES / ANSWER;
     wait_until(|| listener.linger_cuts() == (PEERS - kept) as u64 && listener.open_connections() == 0);
-    assert_eq!((listener.accepted(), listener.lingering_connections()), (PEERS as u64, kept));
+    // A cut is counted before its socket is closed.
+    wait_until(|| listener.lingering_connections() == kept);
+    assert_eq!(listener.accepted(), PEERS as u64);
     let in_use = stage.in_use() - before;
     println!("{PEERS} peers that never read: {in_use} bytes");
     assert!(in_use <= LINGER_BYTES + PEERS * QUIET_MAX, "{in_use} bytes");
@@ -430,7 +432,7 @@ fn mute_peers_are_shown_out_by_the_receive_timeout_and_make_room() {
     let system = System::builder("mute").clock(clock.clone()).build().unwrap();
     let (began, begins) = channel();
     let listener = system
-        .listener("echo", Address::tcp("127.0.0.1:0"))
+        .listener("echo", SocketAddress::tcp("127.0.0.1:0"))
         .max_connections(MUTE)
         .spawn(move |connection, ctx: &mut Context<Message>| {
             ctx.set_receive_timeout(Duration::from_secs(10), |_| Message::Mute).expect("it is long enough");

@@ -7,7 +7,7 @@
 
 use criterion::{BenchmarkId, Criterion};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Start};
+use pointsman::topology::{Group, SpawnInfo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -44,7 +44,7 @@ impl Count {
 
 impl Actor for Sink {
     type Message = Words;
-    fn receive(&mut self, message: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, message: Words, _: &mut Context<Words>) -> HandlerResult {
         std::hint::black_box(message);
         self.handled.add();
         Ok(())
@@ -71,7 +71,7 @@ impl Sinks {
     pub fn group(system: &SystemRef) -> (Self, Group<Words, u64>) {
         let count: Arc<Count> = Arc::default();
         let handled = count.clone();
-        let recipe = move |_: &mut Context<Words>, _: &Start<'_, u64>| Sink { handled: handled.clone() };
+        let recipe = move |_: &mut Context<Words>, _: &SpawnInfo<'_, u64>| Sink { handled: handled.clone() };
         let group = system.group("sinks").by_key(|_: &Words| 7, recipe).spawn().expect("the system lives");
         (Self { actors: vec![group.to_ref()], counts: vec![count] }, group)
     }

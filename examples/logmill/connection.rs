@@ -159,7 +159,7 @@ impl Receiver {
     }
 
     /// Forwards what is there, reads once, and forwards that.
-    fn pump(&mut self, ctx: &mut Context<IntakeMsg>) -> Done {
+    fn pump(&mut self, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
         self.forward(ctx)?;
         if !self.is_waiting && self.tail == Tail::Open {
             match self.connection.fill(READ_MAX) {
@@ -180,7 +180,7 @@ impl Receiver {
     }
 
     /// Sends on each line that is whole, until there is none or no room for it.
-    fn forward(&mut self, ctx: &mut Context<IntakeMsg>) -> Done {
+    fn forward(&mut self, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
         let received = SystemTime::now();
         while !self.is_waiting {
             let line = match self.held.take() {
@@ -251,7 +251,7 @@ impl Receiver {
 impl Actor for Receiver {
     type Message = IntakeMsg;
 
-    fn receive(&mut self, message: IntakeMsg, ctx: &mut Context<IntakeMsg>) -> Done {
+    fn receive(&mut self, message: IntakeMsg, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
         match message {
             IntakeMsg::Ready(ready) => self.connection.ready(ready),
             IntakeMsg::Room => self.is_waiting = false,

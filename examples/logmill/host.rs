@@ -98,7 +98,7 @@ impl Desk {
         self.sinks.tell(SinkMsg::Line { json, key: host, ticket });
     }
 
-    fn close(&self, host: &Arc<str>, window: &Window) -> Done {
+    fn close(&self, host: &Arc<str>, window: &Window) -> HandlerResult {
         let json = window.json(host)?;
         self.gate.books.windows.add(1);
         self.gate.books.in_windows.add(window.lines);
@@ -122,7 +122,7 @@ impl Host {
         Self { name, desk, window_len, idle_after, window: None }
     }
 
-    fn close(&mut self) -> Done {
+    fn close(&mut self) -> HandlerResult {
         self.window.take().map_or(Ok(()), |window| self.desk.close(&self.name, &window))
     }
 }
@@ -130,12 +130,12 @@ impl Host {
 impl Actor for Host {
     type Message = HostMsg;
 
-    fn started(&mut self, ctx: &mut Context<HostMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<HostMsg>) -> HandlerResult {
         ctx.set_receive_timeout(self.idle_after, |_| HostMsg::Idle)?;
         Ok(())
     }
 
-    fn receive(&mut self, message: HostMsg, ctx: &mut Context<HostMsg>) -> Done {
+    fn receive(&mut self, message: HostMsg, ctx: &mut Context<HostMsg>) -> HandlerResult {
         match message {
             HostMsg::Line(line) => {
                 let window = self.window.get_or_insert_with(|| {
@@ -145,7 +145,7 @@ impl Actor for Host {
                 self.desk.add(line, window);
             }
             HostMsg::Close => self.close()?,
-            HostMsg::Idle if self.window.is_none() => ctx.retire(),
+            HostMsg::Idle if self.window.is_none() => ctx.passivate(),
             HostMsg::Idle => {}
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::gate::Gate;
 use crate::host::{Desk, Host, HostMsg};
 use crate::sink::{self, Output, Sink, SinkMsg};
 use crate::stages::{Enricher, Parsed, Parser, Sabotage};
-use pointsman::net::{Address, Listener};
+use pointsman::net::{Listener, SocketAddress};
 use pointsman::prelude::*;
 use pointsman::routing::ConsistentHashing;
 use pointsman::shutdown::{Phase, Phases, ShutdownReport, phase};
@@ -137,7 +137,7 @@ impl Mill {
                 gate: books.clone(),
                 sabotage: sabotage.clone(),
             })
-            .queue(Mailbox::bounded(gate.queue_capacity()).on_full(Full::Reject))
+            .queue(Mailbox::bounded(gate.queue_capacity()).on_full(OverflowPolicy::Reject))
             // A parser keeps nothing from line to line, so there is nothing to make anew.
             .on_failure(Strategy::resume())
             .spawn()?;
@@ -146,7 +146,7 @@ impl Mill {
         let intake = Arc::new(Intake { gate: given, door, parsers: parsers_ref, line_max, drain_for });
         let shared = intake.clone();
         let listener = system
-            .listener("intake", Address::tcp(settings.listen.as_str()))
+            .listener("intake", SocketAddress::tcp(settings.listen.as_str()))
             .spawn(move |connection, ctx| Receiver::new(connection, shared.clone(), ctx))?;
 
         let mill = Mill { system, listener, gate };
@@ -205,7 +205,7 @@ impl Mill {
 }
 
 /// Has a stage handle what it has, and waits until it has ended.
-fn drain<M: Send + 'static>(stage: &Router<M>) -> Done {
+fn drain<M: Send + 'static>(stage: &Router<M>) -> HandlerResult {
     stage.drain()?;
     stage.when_ended().wait()?;
     Ok(())

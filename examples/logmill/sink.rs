@@ -122,7 +122,7 @@ impl Sink {
 impl Actor for Sink {
     type Message = SinkMsg;
 
-    fn receive(&mut self, message: SinkMsg, ctx: &mut Context<SinkMsg>) -> Done {
+    fn receive(&mut self, message: SinkMsg, ctx: &mut Context<SinkMsg>) -> HandlerResult {
         let mut is_due = false;
         match message {
             SinkMsg::Line { json, ticket, .. } => {

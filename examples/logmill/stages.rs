@@ -49,7 +49,7 @@ pub struct Parser {
 impl Actor for Parser {
     type Message = Line;
 
-    fn receive(&mut self, line: Line, _: &mut Context<Line>) -> Done {
+    fn receive(&mut self, line: Line, _: &mut Context<Line>) -> HandlerResult {
         // A panic here, wanted or not, takes down this line, whose ticket counts it, and nothing else.
         self.sabotage.strike();
         match line.fault.map_or_else(|| record::parse(&line.bytes), Err) {
@@ -75,7 +75,7 @@ pub struct Enricher {
 impl Actor for Enricher {
     type Message = Parsed;
 
-    fn receive(&mut self, parsed: Parsed, _: &mut Context<Parsed>) -> Done {
+    fn receive(&mut self, parsed: Parsed, _: &mut Context<Parsed>) -> HandlerResult {
         let Parsed { line, record } = parsed;
         let host = match text(&line.bytes, record.host) {
             Some(host) => Arc::from(host),

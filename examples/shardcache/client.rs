@@ -428,7 +428,7 @@ impl Client {
 impl Actor for Client {
     type Message = ClientMsg;
 
-    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> HandlerResult {
         // Only a pause that this message ends leaves requests behind; and only a `Ready` brings new ones.
         let mut go_on = !self.may_take();
         match message {

@@ -9,7 +9,7 @@
 //! | [`ManyRequest`] | MGET MSET, DEL UNLINK EXISTS of several keys | each shard that owns some of them |
 //! | [`AllRequest`] | DBSIZE KEYS FLUSHALL FLUSHDB | every shard |
 //!
-//! [`ManyRequest::partition`] cuts a request by shard, and [`Gather`] puts the parts' answers together. It
+//! [`ManyRequest::partition`] cuts a request by shard, and [`RouteeReplyCollector`] puts the parts' answers together. It
 //! counts keys and not parts, so that a shard that receives keys which have moved meanwhile may cut its
 //! part again and hand those on: the answer is complete when every key is answered for, by whomever.
 //! MSET, DEL and the others are atomic for each part, not for the whole.

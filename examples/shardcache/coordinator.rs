@@ -97,7 +97,7 @@ impl Coordinator {
     }
 
     /// Step 1, if nothing else is under way.
-    fn begin_change(&mut self, ctx: &mut Context<CoordinatorMsg>) -> Done {
+    fn begin_change(&mut self, ctx: &mut Context<CoordinatorMsg>) -> HandlerResult {
         if self.change.is_some() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Coordinator {
     }
 
     /// Step 3: all shards are settled, so the connections may use the new map.
-    fn publish(&mut self, ctx: &mut Context<CoordinatorMsg>) -> Done {
+    fn publish(&mut self, ctx: &mut Context<CoordinatorMsg>) -> HandlerResult {
         let Some(changing) = &self.change else { return Ok(()) };
         self.map = changing.change.new.clone();
         let shards = self.map.members.iter().map(|member| member.shard.clone());
@@ -154,10 +154,10 @@ impl Coordinator {
     }
 
     /// Step 4: nobody routes by the old map.
-    fn end_change(&mut self, ctx: &mut Context<CoordinatorMsg>) -> Done {
+    fn end_change(&mut self, ctx: &mut Context<CoordinatorMsg>) -> HandlerResult {
         let Some(Changing { change, asker, .. }) = self.change.take() else { return Ok(()) };
         for member in change.old.members.iter().skip(change.new.members.len()) {
-            if let Some(any) = member.shard.any() {
+            if let Some(any) = member.shard.untyped() {
                 ctx.unwatch(&any);
             }
             member.shard.poison();
@@ -193,12 +193,12 @@ fn changing_from_nothing(change: &Option<Changing>) -> bool {
 impl Actor for Coordinator {
     type Message = CoordinatorMsg;
 
-    fn started(&mut self, ctx: &mut Context<CoordinatorMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<CoordinatorMsg>) -> HandlerResult {
         self.resizes.push_back(Resize { count: self.shared.settings.shards, asker: None });
         self.begin_change(ctx)
     }
 
-    fn receive(&mut self, message: CoordinatorMsg, ctx: &mut Context<CoordinatorMsg>) -> Done {
+    fn receive(&mut self, message: CoordinatorMsg, ctx: &mut Context<CoordinatorMsg>) -> HandlerResult {
         match message {
             CoordinatorMsg::All { request, client, slot } if self.is_moving() => {
                 self.held.push((request, client, slot));
@@ -237,7 +237,11 @@ impl Actor for Coordinator {
     }
 
     /// A shard has ended that should not have: a cache that has silently lost a part is worse than none.
-    fn terminated(&mut self, terminated: pointsman::Terminated, _: &mut Context<CoordinatorMsg>) -> Done {
+    fn terminated(
+        &mut self,
+        terminated: pointsman::Terminated,
+        _: &mut Context<CoordinatorMsg>,
+    ) -> HandlerResult {
         eprintln!("shardcache: {} has failed, the server ends", terminated.actor.path());
         self.shared.ask_for_end(false);
         Ok(())

@@ -67,7 +67,7 @@ pub enum Reply {
     Error(OperationError),
 }
 
-/// A shard's share of an answer that [`Gather`](crate::command::Gather) puts together.
+/// A shard's share of an answer that [`RouteeReplyCollector`](crate::command::RouteeReplyCollector) puts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartReply {
     /// DEL, UNLINK, EXISTS: how many of this many keys were there.

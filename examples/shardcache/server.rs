@@ -10,7 +10,7 @@
 use crate::client::{Client, ClientMsg};
 use crate::command::{ServerInfo, Session};
 use crate::coordinator::{Coordinator, CoordinatorMsg, Generation};
-use pointsman::net::{Address, Connection, ListenError, Listener};
+use pointsman::net::{Connection, ListenError, Listener, SocketAddress};
 use pointsman::prelude::*;
 use pointsman::{Ledger, ShutdownError};
 use std::collections::HashMap;
@@ -159,7 +159,7 @@ impl Shared {
         }
     }
 
-    /// Makes [`Server::wait`] return.
+    /// Makes [`ServingActor::wait`] return.
     pub fn ask_for_end(&self, in_order: bool) {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody waits any more when it ends already.
@@ -189,7 +189,7 @@ impl Visitor {
 impl Actor for Visitor {
     type Message = ClientMsg;
 
-    fn started(&mut self, ctx: &mut Context<ClientMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ClientMsg>) -> HandlerResult {
         if let Visitor::TooMany(connection) = self {
             connection.write(b"-ERR max number of clients reached\r\n");
             ctx.stop();
@@ -197,7 +197,7 @@ impl Actor for Visitor {
         Ok(())
     }
 
-    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> HandlerResult {
         match self {
             Visitor::Client(client) => client.receive(message, ctx),
             Visitor::TooMany(_) => Ok(()),
@@ -242,12 +242,12 @@ impl Server {
         let _ = shared.coordinator.set(coordinator);
         // Ends when the first generation drops the sender.
         let _ = waits.recv();
-        let tcp = listen(&system, "tcp", Address::tcp(shared.settings.tcp.as_str()), &shared)?;
+        let tcp = listen(&system, "tcp", SocketAddress::tcp(shared.settings.tcp.as_str()), &shared)?;
         let _ = shared.port.set(port_of(&tcp));
         let mut listeners = vec![tcp];
         if let Some(path) = &shared.settings.unix {
             remove_if_abandoned(path);
-            listeners.push(listen(&system, "unix", Address::unix(path), &shared)?);
+            listeners.push(listen(&system, "unix", SocketAddress::unix(path), &shared)?);
         }
         Ok(Self { system, listeners, ends, shared })
     }
@@ -287,7 +287,7 @@ fn port_of(listener: &Listener) -> u16 {
 fn listen(
     system: &System,
     name: &str,
-    address: Address,
+    address: SocketAddress,
     shared: &Arc<Shared>,
 ) -> Result<Listener, ListenError> {
     let shared = shared.clone();

@@ -255,12 +255,12 @@ impl Shard {
 impl Actor for Shard {
     type Message = ShardMsg;
 
-    fn started(&mut self, ctx: &mut Context<ShardMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ShardMsg>) -> HandlerResult {
         ctx.every(SWEEP_PERIOD, || ShardMsg::Sweep);
         Ok(())
     }
 
-    fn receive(&mut self, message: ShardMsg, ctx: &mut Context<ShardMsg>) -> Done {
+    fn receive(&mut self, message: ShardMsg, ctx: &mut Context<ShardMsg>) -> HandlerResult {
         match message {
             ShardMsg::Key { .. } => self.key_request(message),
             ShardMsg::Many { request, client, slot, generation } => {

@@ -8,7 +8,7 @@
 
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{ActorPath, Address, PathError, PathFault};
+use pointsman::{ActorPath, SystemAddress, PathError, PathFault};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
@@ -100,9 +100,9 @@ fn compare(one: &ActorPath, other: &ActorPath) {
 }
 
 fn address(text: &str) {
-    match text.parse::<Address>() {
+    match text.parse::<SystemAddress>() {
         Ok(address) => {
-            assert_eq!(address.to_string().parse::<Address>().as_ref(), Ok(&address));
+            assert_eq!(address.to_string().parse::<SystemAddress>().as_ref(), Ok(&address));
             let path: ActorPath = format!("{address}/user/x").parse().expect("an address goes before a path");
             assert_eq!((path.address(), path.as_str()), (Some(&address), "/user/x"));
         }
@@ -111,12 +111,12 @@ fn address(text: &str) {
 }
 
 fn address_of_parts(system: &str, host: &str) {
-    if let Ok(address) = Address::local(system) {
+    if let Ok(address) = SystemAddress::local(system) {
         assert_eq!((address.system(), address.host(), address.port()), (system, None, None));
     }
-    if let Ok(address) = Address::remote(system, host, 7) {
+    if let Ok(address) = SystemAddress::remote(system, host, 7) {
         assert_eq!((address.system(), address.host(), address.port()), (system, Some(host), Some(7)));
-        assert_eq!(address.to_string().parse::<Address>().as_ref(), Ok(&address));
+        assert_eq!(address.to_string().parse::<SystemAddress>().as_ref(), Ok(&address));
     }
 }
 
@@ -148,10 +148,10 @@ struct Node(&'static str);
 
 impl Actor for Node {
     type Message = u8;
-    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> Done {
+    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<u8>) -> Done {
+    fn started(&mut self, ctx: &mut Context<u8>) -> HandlerResult {
         for path in TREE {
             if let Some((parent, name)) = path.rsplit_once('/') {
                 if parent == self.0 {

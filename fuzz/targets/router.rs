@@ -10,7 +10,7 @@
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterLog, SendError, Subscription, Undelivered};
+use pointsman::{DeadLetterLog, SendError, Subscription, DeadLetterMessage};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -30,7 +30,7 @@ struct Worker(Sender<(u32, Note)>);
 
 impl Actor for Worker {
     type Message = Note;
-    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> Done {
+    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> HandlerResult {
         self.0.send((ctx.me().uid(), note))?;
         if note.fails { Err(Failure::msg("as told")) } else { Ok(()) }
     }
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
     fn new(system: &'a TestSystem, choice: u8) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: Undelivered<Note>| _ = letters.send(it.message);
+        let take = move |it: DeadLetterMessage<Note>| _ = letters.send(it.message);
         let sink = system.dead_letters().take_by::<Note>(|_| {}, take).expect("the only one");
         let of_pool = log.clone();
         let (stays, failure_stops) = (choice & 1 != 0, choice & 2 != 0);

@@ -22,14 +22,14 @@ use proc_macro::TokenStream;
 /// // What that writes:
 /// impl From<Call<Get>> for CacheMsg { /* CacheMsg::Get */ }      // for `cache.ask(Get { key })`
 /// impl From<Put> for CacheMsg { /* CacheMsg::Put */ }            // for `cache.tell(Put { key, value })`
-/// impl pointsman::topology::Carries<Put> for CacheMsg { /* the `Put` again, or the message */ } // and one for the call
+/// impl pointsman::topology::Wraps<Put> for CacheMsg { /* the `Put` again, or the message */ } // and one for the call
 /// impl pointsman::Answerable for CacheMsg {
 ///     fn fork(&mut self, attempt: &pointsman::Attempt) -> bool { /* the port in `Get`; none in the others */ }
 /// }
 /// ```
 ///
 /// # Conversions
-/// A variant with exactly one field, not named, gets a `From` of the field's type, and a `Carries`. Variants with none, with
+/// A variant with exactly one field, not named, gets a `From` of the field's type, and a `Wraps`. Variants with none, with
 /// several, or with a named field get none.
 ///
 /// Two variants with the same field type can't both have one, and neither can two whose types are bare type

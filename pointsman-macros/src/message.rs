@@ -182,7 +182,7 @@ fn write_conversion(
         }
 
         #[automatically_derived]
-        impl #generics #crate_path::topology::Carries<#ty> for #message #arguments #bounds {
+        impl #generics #crate_path::topology::Wraps<#ty> for #message #arguments #bounds {
             fn give_back(self) -> ::core::result::Result<#ty, Self> {
                 match self {
                     #path(#carried) => ::core::result::Result::Ok(#carried),

@@ -229,7 +229,7 @@ fn refusals_say_what_to_do() {
 
 #[test]
 fn what_was_carried_is_given_back_by_its_variant_only() {
-    use support::topology::Carries;
+    use support::topology::Wraps;
 
     #[derive(Debug, PartialEq, Message)]
     #[message(crate = "support")]
@@ -239,7 +239,7 @@ fn what_was_carried_is_given_back_by_its_variant_only() {
         Nothing,
     }
 
-    assert_eq!(Carries::<u32>::give_back(Carrier::<u8>::from(7)), Ok(7));
-    assert_eq!(Carries::<Vec<u8>>::give_back(Carrier::Rest(vec![1_u8])), Ok(vec![1]));
-    assert_eq!(Carries::<u32>::give_back(Carrier::<u8>::Nothing), Err(Carrier::Nothing));
+    assert_eq!(Wraps::<u32>::give_back(Carrier::<u8>::from(7)), Ok(7));
+    assert_eq!(Wraps::<Vec<u8>>::give_back(Carrier::Rest(vec![1_u8])), Ok(vec![1]));
+    assert_eq!(Wraps::<u32>::give_back(Carrier::<u8>::Nothing), Err(Carrier::Nothing));
 }

@@ -25,7 +25,7 @@ struct Forgetful(Arc<AtomicUsize>);
 
 impl Actor for Forgetful {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         let before = self.0.load(SeqCst);
         self.0.store(before + 1, SeqCst);
         Ok(())

@@ -1,7 +1,7 @@
 //! The message of most storms, who writes it, and what it tells its actor to do.
 
 use crate::books::{Books, Count};
-use pointsman::{ActorRef, Undelivered};
+use pointsman::{ActorRef, DeadLetterMessage};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -52,7 +52,7 @@ impl Parcel {
     }
 
     /// Handed over by the dead letters.
-    pub fn bury(undelivered: Undelivered<Self>) {
+    pub fn bury(undelivered: DeadLetterMessage<Self>) {
         let end = match undelivered.letter.reason {
             pointsman::DeadLetterReason::Dropped => Count::Dropped,
             _ => Count::Dead,

@@ -164,7 +164,7 @@ impl Worker {
 impl Actor for Worker {
     type Message = Parcel;
 
-    fn receive(&mut self, parcel: Parcel, ctx: &mut Context<Parcel>) -> Done {
+    fn receive(&mut self, parcel: Parcel, ctx: &mut Context<Parcel>) -> HandlerResult {
         let _inside = self.enter();
         self.check(&parcel);
         let task = parcel.task;
@@ -186,7 +186,7 @@ impl Actor for Worker {
             Task::Fail => return Err(Failure::msg("as told")),
             Task::Panic => std::panic::panic_any(AsTold),
             Task::Stop => ctx.stop(),
-            Task::Retire => ctx.retire(),
+            Task::Retire => ctx.passivate(),
             Task::Linger(micros) => {
                 ctx.blocking(|| thread::sleep(Duration::from_micros(micros.into())));
             }
@@ -194,7 +194,7 @@ impl Actor for Worker {
         Ok(())
     }
 
-    fn restarting(&mut self, _: &Failure, _: &mut Context<Parcel>) -> Done {
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Parcel>) -> HandlerResult {
         let _inside = self.enter();
         self.hand_on();
         Ok(())

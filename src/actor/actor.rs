@@ -8,7 +8,7 @@ use crate::core::strategy::Strategy;
 use crate::failure::Failure;
 
 /// What a handler or hook returns: `Err` fails the actor, and its parent decides what happens.
-pub type Done = Result<(), Failure>;
+pub type HandlerResult = Result<(), Failure>;
 
 /// State that handles messages of one type, one at a time.
 ///
@@ -39,7 +39,7 @@ pub type Done = Result<(), Failure>;
 ///
 /// impl Actor for Counter {
 ///     type Message = CounterMsg;
-///     fn receive(&mut self, message: CounterMsg, _: &mut Context<CounterMsg>) -> Done {
+///     fn receive(&mut self, message: CounterMsg, _: &mut Context<CounterMsg>) -> HandlerResult {
 ///         match message {
 ///             CounterMsg::Add(more) => self.count += more,
 ///             CounterMsg::Read(call) => call.answer(|Read| self.count),
@@ -79,14 +79,14 @@ pub trait Actor: Send + Sized + 'static {
     /// # Errors
     ///
     /// An error, like a panic, fails the actor: see [`Strategy`]. The message is not handled again.
-    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done;
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult;
 
     /// Runs before the first message of a new actor.
     ///
     /// # Errors
     ///
     /// An error is a [`FailureKind::Initialization`](crate::FailureKind), which stops the actor by default.
-    fn started(&mut self, ctx: &mut Context<Self::Message>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
         let _ = ctx;
         Ok(())
     }
@@ -101,14 +101,14 @@ pub trait Actor: Send + Sized + 'static {
     ///
     /// The new state is made once every child has ended that has been told to stop by then: here or earlier, all
     /// [at once](Context::stop_children) or [one by one](Context::stop_child), by this actor or by others
-    /// ([`AnyRef::stop`](crate::AnyRef::stop)). So their names are free. Children that an overriding hook keeps are restarted with their
-    /// parent. A child that was only [poisoned](crate::AnyRef::poison) is kept: it is suspended, and has messages to handle
+    /// ([`AnyActorRef::stop`](crate::AnyActorRef::stop)). So their names are free. Children that an overriding hook keeps are restarted with their
+    /// parent. A child that was only [poisoned](crate::AnyActorRef::poison) is kept: it is suspended, and has messages to handle
     /// before it ends.
     ///
     /// # Errors
     ///
     /// An error or panic here changes nothing: the restart goes on.
-    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> Done {
+    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> HandlerResult {
         self.default_restarting(failure, ctx)
     }
 
@@ -124,11 +124,11 @@ pub trait Actor: Send + Sized + 'static {
     ///
     /// impl Actor for Till {
     ///     type Message = u32;
-    ///     fn receive(&mut self, cents: u32, _: &mut Context<u32>) -> Done {
+    ///     fn receive(&mut self, cents: u32, _: &mut Context<u32>) -> HandlerResult {
     ///         self.sold += cents;
     ///         Ok(())
     ///     }
-    ///     fn restarting(&mut self, failure: &Failure, ctx: &mut Context<u32>) -> Done {
+    ///     fn restarting(&mut self, failure: &Failure, ctx: &mut Context<u32>) -> HandlerResult {
     ///         println!("{failure}: {} are forgotten", self.sold);
     ///         self.default_restarting(failure, ctx)
     ///     }
@@ -138,7 +138,7 @@ pub trait Actor: Send + Sized + 'static {
     /// # Errors
     ///
     /// None. It returns what `restarting` does.
-    fn default_restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> Done {
+    fn default_restarting(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> HandlerResult {
         let _ = failure;
         ctx.stop_children();
         self.stopped(ctx);
@@ -150,7 +150,7 @@ pub trait Actor: Send + Sized + 'static {
     /// # Errors
     ///
     /// An error is a failure of initialization, as in [`started`](Self::started).
-    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> Done {
+    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<Self::Message>) -> HandlerResult {
         let _ = failure;
         self.started(ctx)
     }
@@ -161,7 +161,7 @@ pub trait Actor: Send + Sized + 'static {
     /// # Errors
     ///
     /// As in [`receive`](Self::receive).
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Self::Message>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Self::Message>) -> HandlerResult {
         let _ = ctx;
         Err(Failure::death_pact(terminated.actor.path().as_str()))
     }
@@ -186,7 +186,7 @@ pub trait Actor: Send + Sized + 'static {
     /// struct Worker;
     /// impl Actor for Worker {
     ///     type Message = Job;
-    ///     fn receive(&mut self, job: Job, _: &mut Context<Job>) -> Done {
+    ///     fn receive(&mut self, job: Job, _: &mut Context<Job>) -> HandlerResult {
     ///         // ...
     ///         # let _ = job;
     ///         Ok(())

@@ -1,7 +1,7 @@
 //! How an actor asks and gets the request back with the error.
 
 use crate::actor::context::Context;
-use crate::ask::ask_or_back::StatusFailure;
+use crate::ask::ask_or_back::AskFailedWith;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::util::panic::drop_guarded;
@@ -12,7 +12,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::StatusFailure;
+    /// use pointsman::AskFailedWith;
     /// use std::time::Duration;
     ///
     /// #[derive(Clone)]
@@ -23,7 +23,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// enum ClientMsg {
     ///     Find(String),
-    ///     Outcome(Result<u32, StatusFailure<Lookup>>),
+    ///     Outcome(Result<u32, AskFailedWith<Lookup>>),
     /// }
     ///
     /// struct Client {
@@ -31,7 +31,7 @@ impl<M: Send + 'static> Context<M> {
     /// }
     /// impl Actor for Client {
     ///     type Message = ClientMsg;
-    ///     fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    ///     fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> HandlerResult {
     ///         match message {
     ///             ClientMsg::Find(name) => ctx.ask_or_back(&self.lookups, Lookup(name), ClientMsg::Outcome),
     ///             ClientMsg::Outcome(Ok(number)) => println!("{number}"),
@@ -48,7 +48,7 @@ impl<M: Send + 'static> Context<M> {
         &mut self,
         target: &ActorRef<N>,
         request: Q,
-        wrap: impl FnOnce(Result<Q::Reply, StatusFailure<Q>>) -> M + Send + 'static,
+        wrap: impl FnOnce(Result<Q::Reply, AskFailedWith<Q>>) -> M + Send + 'static,
     ) where
         N: From<Call<Q>> + Send + 'static,
         Q: Request + Clone,
@@ -62,7 +62,7 @@ impl<M: Send + 'static> Context<M> {
                     drop_guarded(message);
                     Ok(reply)
                 }
-                Err(error) => Err(StatusFailure { error, message }),
+                Err(error) => Err(AskFailedWith { error, message }),
             };
             wrap(outcome)
         });

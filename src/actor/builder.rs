@@ -6,7 +6,7 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dispatchers::INTERNAL;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
@@ -37,13 +37,13 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
 /// # struct Cache;
 /// # impl Actor for Cache {
 /// #     type Message = u32;
-/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("shop").build()?;
 /// let cache = system
 ///     .actor("cache")
-///     .mailbox(Mailbox::bounded(4096).on_full(Full::Reject))
+///     .mailbox(Mailbox::bounded(4096).on_full(OverflowPolicy::Reject))
 ///     .on_failure(Restart::up_to(3).within(std::time::Duration::from_secs(60)))
 ///     .spawn(|| Cache)?;
 /// assert_eq!(cache.path().to_string(), "/user/cache");
@@ -102,7 +102,7 @@ impl SystemRef {
 }
 
 impl ActorBuilder {
-    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<&str>) -> Self {
+    pub(crate) fn new(parent: Result<AnyActorRef, String>, name: Option<&str>) -> Self {
         Self {
             plan: Plan {
                 parent,
@@ -139,7 +139,7 @@ impl ActorBuilder {
     /// # struct Cache;
     /// # impl Actor for Cache {
     /// #     type Message = u32;
-    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").mailbox("small", Mailbox::bounded(64)).build()?;

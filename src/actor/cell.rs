@@ -3,7 +3,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::private::Private;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{Header, Local};
 use crate::sync::cell::UnsafeCell;
 use crate::thread_context::sender::{Cursors, CursorsSlot};
@@ -53,7 +53,7 @@ pub(crate) struct Cell<A: Actor, F> {
 /// # Safety
 ///
 /// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
-pub(crate) unsafe fn free_cell<A: Actor, F>(header: NonNull<Header>) -> Option<AnyRef> {
+pub(crate) unsafe fn free_cell<A: Actor, F>(header: NonNull<Header>) -> Option<AnyActorRef> {
     // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
     // else has a reference.
     let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };

@@ -2,14 +2,14 @@
 //! judging them by a strategy and watching each. Its children's recipes are told how far their lives have come, and it
 //! is the parent who tells those who watch them of their ends, when it has done with them.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 
 /// Called in the parent's turns. Runs no user code unguarded.
-pub(crate) trait Foster: Send + Sync + 'static {
+pub(crate) trait ChildHooks: Send + Sync + 'static {
     /// A child has failed. It is suspended until it is sent a verdict.
-    fn failed(&self, child: AnyRef, failure: Failure);
+    fn failed(&self, child: AnyActorRef, failure: Failure);
 
     /// A child has ended, and its name is free.
-    fn ended(&self, child: AnyRef);
+    fn ended(&self, child: AnyActorRef);
 }

@@ -7,9 +7,9 @@ use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, Watchable};
-use crate::core::cell::{Core, Header};
-use crate::core::ledger::Row;
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::cell::{ActorCore, Header};
+use crate::core::ledger::ThreadCounters;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
@@ -36,7 +36,7 @@ impl<M: Send + 'static> Context<M> {
         Self { owned, me }
     }
 
-    pub(crate) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &ActorCore {
         // SAFETY: the cell outlives the turn, and the core is only read.
         unsafe { &(*self.owned.as_ptr()).local.core }
     }
@@ -53,14 +53,14 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// This thread's row in the books.
-    pub(crate) fn row(&self) -> &Row {
-        self.core().system.ledger().mine()
+    pub(crate) fn row(&self) -> &ThreadCounters {
+        self.core().system.ledger().for_this_thread()
     }
 
     /// Makes a dead letter of the message being handled, which was counted as handled.
-    pub(crate) fn give_up(&self, message: M) {
+    pub(crate) fn handled_to_dead_letter(&self, message: M) {
         let row = self.row();
-        row.take_back_handled(1);
+        row.subtract_handled(1);
         self.core().system.dead_letter(row, &self.me.any_local(), message);
     }
 
@@ -77,7 +77,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Who created this actor; `None` for the root alone.
-    pub fn parent(&self) -> Option<&AnyRef> {
+    pub fn parent(&self) -> Option<&AnyActorRef> {
         self.core().parent.as_ref()
     }
 
@@ -103,12 +103,12 @@ impl<M: Send + 'static> Context<M> {
 
     // ---- children
     /// The children that have not ended.
-    pub fn children(&self) -> Vec<AnyRef> {
+    pub fn children(&self) -> Vec<AnyActorRef> {
         self.core().children.all()
     }
 
     /// The child of this name.
-    pub fn child(&self, name: &str) -> Option<AnyRef> {
+    pub fn child(&self, name: &str) -> Option<AnyActorRef> {
         self.core().children.get(name)
     }
 
@@ -121,7 +121,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// Tells one child to stop, as [`AnyRef::stop`] does, and returns whether it is a child of this actor that has not
+    /// Tells one child to stop, as [`AnyActorRef::stop`] does, and returns whether it is a child of this actor that has not
     /// ended. Any other actor is left alone. A child that has been told already is told again, which changes nothing.
     ///
     /// Its name is free once it has ended. A restart of this actor [waits](crate::Actor::restarting) for it. A
@@ -135,27 +135,27 @@ impl<M: Send + 'static> Context<M> {
     /// struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = ();
-    /// #     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult { Ok(()) }
     /// # }
     ///
     /// /// Keeps its archive over a restart, and has a new worker.
     /// struct Office;
     /// impl Actor for Office {
     ///     type Message = ();
-    ///     fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
     ///         ctx.actor("worker").spawn(|| Worker)?;
     ///         if ctx.child("archive").is_none() {
     ///             ctx.actor("archive").spawn(|| Worker)?;
     ///         }
     ///         Ok(())
     ///     }
-    ///     fn restarting(&mut self, _: &Failure, ctx: &mut Context<()>) -> Done {
+    ///     fn restarting(&mut self, _: &Failure, ctx: &mut Context<()>) -> HandlerResult {
     ///         if let Some(worker) = ctx.child("worker") {
     ///             ctx.stop_child(&worker);
     ///         }
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
     ///         Err(Failure::msg("made anew"))
     ///     }
     /// }
@@ -167,7 +167,7 @@ impl<M: Send + 'static> Context<M> {
     /// ```
     pub fn stop_child(&self, child: &(impl Watchable + ?Sized)) -> bool {
         let child = child.watched().filter(|child| self.core().children.contains(child));
-        child.inspect(AnyRef::stop).is_some()
+        child.inspect(AnyActorRef::stop).is_some()
     }
 
     // ---- asking
@@ -189,7 +189,7 @@ impl<M: Send + 'static> Context<M> {
     /// struct Warehouse;
     /// impl Actor for Warehouse {
     ///     type Message = Call<Stock>;
-    ///     fn receive(&mut self, call: Call<Stock>, _: &mut Context<Call<Stock>>) -> Done {
+    ///     fn receive(&mut self, call: Call<Stock>, _: &mut Context<Call<Stock>>) -> HandlerResult {
     ///         call.answer(|Stock(article)| article.len() as u32);
     ///         Ok(())
     ///     }
@@ -205,7 +205,7 @@ impl<M: Send + 'static> Context<M> {
     /// }
     /// impl Actor for Shop {
     ///     type Message = ShopMsg;
-    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> Done {
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> HandlerResult {
     ///         match message {
     ///             // What the answer will be needed for travels in the closure.
     ///             ShopMsg::Order(article, customer) => {

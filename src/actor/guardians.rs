@@ -1,11 +1,11 @@
 //! The top of the tree: `/`, `/user`, `/system` and `/temp`.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::build_error::BuildError;
 use crate::core::control::{Control, Terminated};
 use crate::core::dispatchers::{DEFAULT, INTERNAL};
@@ -29,10 +29,10 @@ struct Guardian {
 
 impl Actor for Root {
     type Message = Never;
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> HandlerResult {
         match message {}
     }
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> HandlerResult {
         ctx.stop();
         Ok(())
     }
@@ -44,7 +44,7 @@ impl Actor for Root {
 
 impl Actor for Guardian {
     type Message = Never;
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> HandlerResult {
         match message {}
     }
     fn supervision(&self) -> Strategy {
@@ -71,10 +71,10 @@ impl SystemCore {
     ///
     /// [`BuildError`] when one of them gets no thread; those that did have ended by then, and the
     /// dispatchers too.
-    pub fn grow_tree(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
+    pub fn create_guardians(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
         let root = match spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)) {
             Ok(root) => root.any_local(),
-            Err(error) => return Err(self.give_up(None, error)),
+            Err(error) => return Err(self.undo_build(None, error)),
         };
         let guardian = |name: &str, supervision: Strategy| {
             let plan = Plan {
@@ -94,7 +94,7 @@ impl SystemCore {
         });
         let (system, temp, user) = match grown {
             Ok(grown) => grown,
-            Err(error) => return Err(self.give_up(Some(&root), error)),
+            Err(error) => return Err(self.undo_build(Some(&root), error)),
         };
         // The root ends once one of them has ended.
         watch_from_outside(&root, &system);
@@ -104,12 +104,12 @@ impl SystemCore {
     }
 
     /// The parent of the engine's own actors, `/system`; or the name of this system if it has ended.
-    pub(crate) fn system_guardian(&self) -> Result<AnyRef, String> {
+    pub(crate) fn system_guardian(&self) -> Result<AnyActorRef, String> {
         self.tree().map(|tree| tree.system).ok_or_else(|| self.name.clone())
     }
 
     /// Ends what has grown, and the threads.
-    fn give_up(&self, root: Option<&AnyRef>, error: SpawnError) -> BuildError {
+    fn undo_build(&self, root: Option<&AnyActorRef>, error: SpawnError) -> BuildError {
         if let Some(root) = root {
             root.stop();
             self.wait_for_tree();
@@ -124,6 +124,6 @@ impl SystemCore {
 }
 
 /// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.
-fn watch_from_outside(watcher: &AnyRef, actor: &AnyRef) {
+fn watch_from_outside(watcher: &AnyActorRef, actor: &AnyActorRef) {
     let _ = watcher.send_system(Control::Adopt(actor.clone()));
 }

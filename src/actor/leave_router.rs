@@ -14,7 +14,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::private::Phase;
-use crate::actor::recipe::{Recipe, Stage};
+use crate::actor::recipe::{LifeStage, Recipe};
 use crate::actor::turn::ActorTurn;
 use crate::core::actor_ref::ActorRef;
 use crate::core::control::{Control, Leaving};
@@ -30,7 +30,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return drop_guarded(farewell);
         }
         match leaving {
-            Leaving::ByItself => self.hear_farewell(farewell),
+            Leaving::ByItself => self.on_farewell(farewell),
             Leaving::AtOnce if self.shares => self.leave_when_queue_is_empty(),
             Leaving::AtOnce | Leaving::AtPosition => self.end_when_done(),
         }
@@ -39,7 +39,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Takes no more messages, and ends once those that there are have been handled.
     fn end_when_done(&mut self) {
         let end = self.owner().close();
-        self.reached(Stage::Ending);
+        self.reached(LifeStage::Ending);
         self.private(|private| {
             let positioned = &mut private.extras().positioned;
             let place = positioned.partition_point(|(other, _)| *other <= end);
@@ -54,7 +54,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// A new state was made, which knows of no farewell: it ends without.
-    pub fn leave_if_told(&mut self) {
+    pub fn leave_after_farewell(&mut self) {
         let was_told = self.private(|private| {
             private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell))
         });
@@ -63,7 +63,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    fn hear_farewell(&mut self, farewell: Option<A::Message>) {
+    fn on_farewell(&mut self, farewell: Option<A::Message>) {
         let Some(message) = farewell else { return };
         // Until now it was control, and in no books.
         self.row.sent(1);
@@ -80,7 +80,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// A request that this actor did not get to, because it was suspended or stopped, still says where its
     /// messages go.
-    pub fn obey_waiting_leave(&mut self) {
+    pub fn apply_pending_leave(&mut self) {
         let waiting = self.private(|private| {
             private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
         });

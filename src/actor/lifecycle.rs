@@ -31,16 +31,16 @@
 //! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
 
 use crate::actor::actor::Actor;
-use crate::actor::child_hooks::Foster;
+use crate::actor::child_hooks::ChildHooks;
 use crate::actor::private::Phase;
-use crate::actor::recipe::{Recipe, Stage};
+use crate::actor::recipe::{LifeStage, Recipe};
 use crate::actor::supervise::log_ignored;
 use crate::actor::turn::ActorTurn;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::Header;
 use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
-use crate::mailbox::mailbox::Drained;
+use crate::mailbox::mailbox::DrainStep;
 use crate::sync::atomic::Ordering;
 use crate::util::panic::drop_guarded;
 use std::sync::Arc as StdArc;
@@ -61,7 +61,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match made {
             Ok(()) => {
                 self.private(|private| private.created = true);
-                self.reached(Stage::Started);
+                self.reached(LifeStage::Started);
             }
             Err(failure) => {
                 self.drop_state();
@@ -103,12 +103,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
     /// whose failure is passed on.
-    pub fn fail(&mut self, failure: Failure, culprit: Option<AnyRef>) {
+    pub fn fail(&mut self, failure: Failure, culprit: Option<AnyActorRef>) {
         let again = self.private(|private| std::mem::replace(&mut private.failed, true));
         if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return;
         }
-        self.reached(Stage::Failed);
+        self.reached(LifeStage::Failed);
         self.suspend(culprit.as_ref());
         if let Some(culprit) = culprit {
             self.private(|private| private.extras().culprits.push(culprit));
@@ -125,7 +125,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Counts one suspension, for the children too, except the one that caused it.
-    pub fn suspend(&mut self, except: Option<&AnyRef>) {
+    pub fn suspend(&mut self, except: Option<&AnyActorRef>) {
         let suspended = self.private(|private| {
             private.suspended += 1;
             private.suspended
@@ -154,7 +154,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Undoes one suspension; returns the children whose failures had been passed on.
-    pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyRef> {
+    pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyActorRef> {
         let (suspended, culprits) = self.private(|private| {
             debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
             private.suspended = private.suspended.saturating_sub(1);
@@ -228,9 +228,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     let restarts = self.core().restarts.load(Ordering::Relaxed);
                     self.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
                 }
-                self.reached(Stage::Started);
+                self.reached(LifeStage::Started);
                 self.ctx.rearm_receive_timeout();
-                self.leave_if_told();
+                self.leave_after_farewell();
             }
             Err(failure) => {
                 self.drop_state();
@@ -251,8 +251,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// `watchers` are told that the child has ended when its name is free, and the foster has done with it.
-    pub fn child_stopped(&mut self, child: &AnyRef, watchers: &[AnyRef]) {
+    /// `watchers` are told that the child has ended when its name is free, and the child hooks has done with it.
+    pub fn child_stopped(&mut self, child: &AnyActorRef, watchers: &[AnyActorRef]) {
         let Some(child) = self.core().children.remove(child) else {
             return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
         };
@@ -265,17 +265,17 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 // The name is free by the time the notice is seen.
                 let notice =
                     crate::core::control::Terminated { actor: child.clone(), existence_confirmed: true };
-                self.core().notice_comes();
+                self.core().count_notice();
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
         // More may have been told meanwhile.
         let restarting = restarting && !self.waits_for_children();
-        if let Some(foster) = self.foster() {
+        if let Some(child_hooks) = self.parent_hooks() {
             let ended = child.clone();
             let _ = guarded(|| {
-                foster.ended(ended);
+                child_hooks.ended(ended);
                 Ok(())
             });
         }
@@ -294,7 +294,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         self.private(|private| private.phase = Phase::Stopping);
         self.core().note_stop();
-        self.reached(Stage::Ending);
+        self.reached(LifeStage::Ending);
         self.ctx.cancel_all_timers();
         self.ctx.unwatch_all();
         let children = &self.core().children;
@@ -327,7 +327,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.ctx.unwatch_all();
         self.drop_state();
         self.drop_recipe();
-        self.obey_waiting_leave();
+        self.apply_pending_leave();
         self.owner().close();
         self.private(|private| private.phase = Phase::Draining);
         if self.shares {
@@ -336,15 +336,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
-    pub fn drain(&mut self) -> Drained<A::Message> {
+    pub fn drain(&mut self) -> DrainStep<A::Message> {
         loop {
-            let left = self.ctx.left_in_stash().map(Drained::Message);
+            let left = self.ctx.left_in_stash().map(DrainStep::Message);
             let message = match left.unwrap_or_else(|| self.owner().drain_next()) {
-                Drained::Message(message) => message,
+                DrainStep::Message(message) => message,
                 done_or_busy => return done_or_busy,
             };
             let left = match self.router_for_leftovers() {
-                Some(router) => match guarded(|| Ok(router.pass_on(message))) {
+                Some(router) => match guarded(|| Ok(router.forward_counted(message))) {
                     Ok(Ok(_)) => continue,
                     Ok(Err(refused)) => refused.into_inner(),
                     // User code in the router's logic panicked and took the message with it: it was
@@ -371,7 +371,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         drop_guarded(extras);
         let mut late = Vec::new();
-        for (_, message) in self.owner().close_lane() {
+        for (_, message) in self.owner().close_system_queue() {
             match message {
                 Control::Watch(watcher) => late.push(watcher),
                 Control::Unwatch(watcher) => {
@@ -386,13 +386,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Whoever is told below finds it counted.
         system.actor_ended();
         // Before the parent hears of it: when the root has ended, so has all of this.
-        if let Some(home) = &core.own_home {
-            system.leave_home(home);
+        if let Some(placement) = &core.own_home {
+            system.release_placement(placement);
         }
         // By age, not by hash: the same order in each run.
-        let mut watchers: Vec<AnyRef> = watchers.into_iter().collect();
-        watchers.sort_by_key(AnyRef::uid);
-        let mut own: Box<[AnyRef]> = watchers.into();
+        let mut watchers: Vec<AnyActorRef> = watchers.into_iter().collect();
+        watchers.sort_by_key(AnyActorRef::uid);
+        let mut own: Box<[AnyActorRef]> = watchers.into();
         if let Some(parent) = &core.parent {
             let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
             let stopped = Control::ChildStopped { child: me.clone(), watchers };
@@ -424,18 +424,18 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Tells the recipe, if there still is one. Nothing at all for most.
-    pub(crate) fn reached(&mut self, stage: Stage) {
+    pub(crate) fn reached(&mut self, stage: LifeStage) {
         let system = &self.cell.owned.local.core.system;
         self.cell.recipe.with_mut(|recipe| {
             // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
             // taken.
             if let Some(recipe) = unsafe { &mut *recipe } {
-                recipe.reached(stage, system);
+                recipe.reached_stage(stage, system);
             }
         });
     }
 
-    pub(crate) fn foster(&self) -> Option<StdArc<dyn Foster>> {
-        self.private(|private| private.extras.as_ref().and_then(|extras| extras.foster.clone()))
+    pub(crate) fn parent_hooks(&self) -> Option<StdArc<dyn ChildHooks>> {
+        self.private(|private| private.extras.as_ref().and_then(|extras| extras.child_hooks.clone()))
     }
 }

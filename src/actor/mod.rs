@@ -29,4 +29,4 @@ pub(crate) mod guardians; // the top of the tree
 pub(crate) mod system_end; // the end of a system
 pub(crate) mod stepping; // systems whose actors run on the thread of a test
 #[cfg(any(feature = "testkit", pointsman_loom))]
-pub(crate) mod quiet; // whether nothing is left to do
+pub(crate) mod quiescence; // whether nothing is left to do

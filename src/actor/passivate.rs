@@ -40,15 +40,15 @@ impl<M: Send + 'static> Context<M> {
     /// impl Actor for Session {
     ///     type Message = SessionMsg;
     ///
-    ///     fn started(&mut self, ctx: &mut Context<SessionMsg>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<SessionMsg>) -> HandlerResult {
     ///         ctx.set_receive_timeout(Duration::from_secs(60), |_| SessionMsg::Idle)?;
     ///         Ok(())
     ///     }
     ///
-    ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> Done {
+    ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> HandlerResult {
     ///         match message {
     ///             SessionMsg::Text(text) => drop(text),
-    ///             SessionMsg::Idle => ctx.retire(),
+    ///             SessionMsg::Idle => ctx.passivate(),
     ///         }
     ///         Ok(())
     ///     }
@@ -63,13 +63,13 @@ impl<M: Send + 'static> Context<M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn retire(&self) {
+    pub fn passivate(&self) {
         let _ = self.me().any_local().send_system(Control::Retire);
     }
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn retire(&mut self) {
+    pub fn passivate(&mut self) {
         // Notices, too, which are in no count of messages.
         let stashed = |extras: &crate::actor::private::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =

@@ -1,10 +1,10 @@
 //! The part of an actor's state that only the holder of the ownership token touches, as data.
 
-use crate::actor::child_hooks::Foster;
+use crate::actor::child_hooks::ChildHooks;
 use crate::actor::stash_buffer::Stash;
 use crate::actor::timer_table::OwnTimers;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::strategy::RestartHistory;
 use crate::dispatch::shared_queue::{Taker, Wake};
@@ -48,30 +48,30 @@ pub struct Extras<M> {
     /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
     pub positioned: VecDeque<(u64, Control)>,
     /// Who wants to know when this actor ends.
-    pub watchers: HashSet<AnyRef>,
+    pub watchers: HashSet<AnyActorRef>,
     /// Whom this actor watches, and the message to get instead of the hook.
-    pub watching: HashMap<AnyRef, Option<M>>,
+    pub watching: HashMap<AnyActorRef, Option<M>>,
     pub timers: OwnTimers<M>,
     pub stash: Stash<M>,
     pub receive_timeout: Option<ReceiveTimeout<M>>,
     /// Restarts of children that have failed.
-    pub histories: HashMap<AnyRef, RestartHistory>,
+    pub histories: HashMap<AnyActorRef, RestartHistory>,
     /// The failure that a restart in progress is about.
     pub restart: Option<Failure>,
     /// Control that waits until the restart in progress is over.
     pub deferred: Vec<Control>,
     /// Children that the restart in progress waits for.
-    pub stopping: HashSet<AnyRef>,
+    pub stopping: HashSet<AnyActorRef>,
     /// The children whose failures this actor has escalated.
-    pub culprits: Vec<AnyRef>,
+    pub culprits: Vec<AnyActorRef>,
     /// Where what is left in the mailbox goes instead of to dead letters.
     pub reroute: Option<ActorRef<M>>,
     /// Whether this state has been told farewell, by which it is to end.
     pub heard_farewell: bool,
     /// The queue that this actor shares with others.
-    pub balanced: Option<Balanced<M>>,
+    pub balanced: Option<SharedQueueState<M>>,
     /// Who looks after its children, if not it by its own hooks.
-    pub foster: Option<StdArc<dyn Foster>>,
+    pub child_hooks: Option<StdArc<dyn ChildHooks>>,
     /// Says whether a message is still wanted, if this actor skips those that are not.
     pub is_wanted: Option<IsWanted<M>>,
 }
@@ -93,7 +93,7 @@ impl<M> Default for Extras<M> {
             reroute: None,
             heard_farewell: false,
             balanced: None,
-            foster: None,
+            child_hooks: None,
             is_wanted: None,
         }
     }
@@ -142,9 +142,9 @@ pub struct ReceiveTimeout<M> {
 }
 
 /// What an actor that shares a queue keeps.
-pub struct Balanced<M> {
+pub struct SharedQueueState<M> {
     /// `None` once it has left.
-    pub(crate) taker: Option<Taker<M, Nudge>>,
+    pub(crate) taker: Option<Taker<M, Wakeup>>,
     /// Whether it has taken anything since its throughput was last used up.
     pub(crate) has_taken: bool,
     /// Whether it ends where it would sleep.
@@ -155,12 +155,12 @@ pub struct Balanced<M> {
 pub type IsWanted<M> = fn(&mut M) -> bool;
 
 /// Wakes an actor.
-pub struct Nudge(pub(crate) AnyRef);
+pub struct Wakeup(pub(crate) AnyActorRef);
 
-impl Wake for Nudge {
+impl Wake for Wakeup {
     #[inline]
     fn wake(&self) {
         // Not behind the turn that is running here: its handler may take long.
-        crate::scheduler::current::aside(|| self.0.nudge());
+        crate::scheduler::current::outside_lifo(|| self.0.request_look());
     }
 }

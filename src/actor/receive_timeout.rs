@@ -3,10 +3,10 @@
 //! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
 //! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
 //! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
-//! time; setting one in a handler sends a [`Nudge`](crate::core::control::Control::Nudge), so that the turn changes
+//! time; setting one in a handler sends a [`Wakeup`](crate::core::control::Control::Wakeup), so that the turn changes
 //! loops before the next message.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::private::ReceiveTimeout;
 use crate::actor::recipe::Recipe;
@@ -51,15 +51,15 @@ impl<M: Send + 'static> Context<M> {
     /// struct Session;
     /// impl Actor for Session {
     ///     type Message = SessionMsg;
-    ///     fn started(&mut self, ctx: &mut Context<SessionMsg>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<SessionMsg>) -> HandlerResult {
     ///         ctx.set_receive_timeout(Duration::from_secs(60), SessionMsg::Idle)?;
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> Done {
+    ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> HandlerResult {
     ///         match message {
     ///             SessionMsg::Request(reply_to) => drop(reply_to.send(42)),
     ///             // `stop` would make dead letters of what has come in this moment.
-    ///             SessionMsg::Idle(_) => ctx.retire(),
+    ///             SessionMsg::Idle(_) => ctx.passivate(),
     ///         }
     ///         Ok(())
     ///     }
@@ -98,7 +98,7 @@ impl<M: Send + 'static> Context<M> {
         self.cancel_receive_timeout();
         self.extras(|extras| extras.receive_timeout = Some(timeout));
         self.arm_receive_timeout();
-        self.nudge();
+        self.request_look();
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl<M: Send + 'static> Context<M> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Lets the actor handle a message, and notes its time if a receive timeout asks for that.
-    pub fn receive(&mut self, message: A::Message) -> Done {
+    pub fn receive(&mut self, message: A::Message) -> HandlerResult {
         let timed = self.ctx.receive_timeout().is_some();
         let mut influences = false;
         let outcome = self.with_actor(|actor, ctx| {

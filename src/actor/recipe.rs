@@ -13,7 +13,7 @@ pub trait Recipe<A: Actor>: Send + 'static {
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
 
     /// The actor's life has come so far. Runs in its turns, and never unwinds.
-    fn reached(&mut self, stage: Stage, system: &SystemCore) {
+    fn reached_stage(&mut self, stage: LifeStage, system: &SystemCore) {
         let _ = (stage, system);
     }
 }
@@ -32,7 +32,7 @@ where
 
 /// How far an actor's life has come, as its [`Recipe`] is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum LifeStage {
     /// Its state is made, and the hook for its start has run.
     Started,
     /// It has failed, and waits for a verdict.

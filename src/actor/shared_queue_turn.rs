@@ -24,10 +24,10 @@
 //! whoever wakes a routee leaves it where any worker of its dispatcher can take it.
 
 use crate::actor::actor::Actor;
-use crate::actor::private::{Balanced, Nudge, Phase};
+use crate::actor::private::{Phase, SharedQueueState, Wakeup};
 use crate::actor::recipe::Recipe;
 use crate::actor::spawn::Held;
-use crate::actor::turn::{Acted, ActorTurn};
+use crate::actor::turn::{ActorTurn, StepOutcome};
 use crate::dispatch::shared_queue;
 use crate::dispatch::shared_queue::Taker;
 use crate::sync::{Arc, hint};
@@ -43,7 +43,7 @@ const SHORT: usize = 64;
 const PAUSE: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
 /// A queue that actors share.
-pub type SharedQueue<M> = shared_queue::SharedQueue<M, Nudge>;
+pub type SharedQueue<M> = shared_queue::SharedQueue<M, Wakeup>;
 
 /// Why no message of the shared queue is to be handled.
 enum NoneTaken {
@@ -55,8 +55,8 @@ enum NoneTaken {
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.
     pub fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
-        let taker = Some(Taker::join(queue.clone(), Nudge(self.actor().any_local())));
-        let balanced = Balanced { taker, has_taken: false, ends_when_empty: false };
+        let taker = Some(Taker::join(queue.clone(), Wakeup(self.actor().any_local())));
+        let balanced = SharedQueueState { taker, has_taken: false, ends_when_empty: false };
         self.private(|private| private.extras().balanced = Some(balanced));
         self
     }
@@ -65,13 +65,13 @@ impl<M: Send + 'static> Held<M> {
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Looks at or changes what an actor that shares has.
     #[inline]
-    fn balanced<R>(&self, act: impl FnOnce(&mut Balanced<A::Message>) -> R) -> Option<R> {
+    fn balanced<R>(&self, act: impl FnOnce(&mut SharedQueueState<A::Message>) -> R) -> Option<R> {
         self.private(|private| private.extras.as_mut()?.balanced.as_mut().map(act))
     }
 
     /// As [`balanced`](Self::balanced), for one that has not left.
     #[inline]
-    fn taker<R>(&self, act: impl FnOnce(&mut Taker<A::Message, Nudge>) -> R) -> Option<R> {
+    fn taker<R>(&self, act: impl FnOnce(&mut Taker<A::Message, Wakeup>) -> R) -> Option<R> {
         self.balanced(|balanced| balanced.taker.as_mut().map(act)).flatten()
     }
 
@@ -86,8 +86,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// The actor is awake.
     fn withdraw(&mut self) {
-        // Before the look at the claim, so that the nudge forgotten is not that of a later one.
-        self.owner().forget_nudges();
+        // Before the look at the claim, so that the wakeup forgotten is not that of a later one.
+        self.owner().clear_wakeups();
         self.owes |= self.taker(Taker::withdraw) == Some(true);
     }
 
@@ -112,7 +112,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if let Some(message) = self.unless_unwanted(message) {
                 return Ok(message);
             }
-            if !self.spend() {
+            if !self.use_budget() {
                 return Err(NoneTaken::Budget);
             }
         }
@@ -128,74 +128,74 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The claim is what comes first: one message is handled, if it is still there.
-    pub fn answer_by_taking(&mut self) -> Acted {
-        if !self.spend() {
-            return Acted::Budget;
+    pub fn answer_by_taking(&mut self) -> StepOutcome {
+        if !self.use_budget() {
+            return StepOutcome::Budget;
         }
         match self.take_shared() {
             Ok(message) => {
                 self.deliver(message);
-                Acted::Once
+                StepOutcome::Once
             }
-            Err(NoneTaken::Budget) => Acted::Budget,
+            Err(NoneTaken::Budget) => StepOutcome::Budget,
             Err(NoneTaken::Empty) => {
-                self.unspend();
-                Acted::NothingDue
+                self.return_budget();
+                StepOutcome::NothingDue
             }
         }
     }
 
     /// The actor has nothing else to do: handles messages of the shared queue until something goes before them. When
     /// there is none, others may count on this actor: it sleeps, or ends if it was told so.
-    pub fn share(&mut self) -> Acted {
+    pub fn share(&mut self) -> StepOutcome {
         let mut run = 0;
-        while self.spend() {
+        while self.use_budget() {
             if run == RUN {
                 run = 0;
-                self.let_queue_grow();
+                self.pause_for_batch();
             }
             run += 1;
             let message = match self.take_shared() {
                 Ok(message) => message,
-                Err(NoneTaken::Budget) => return Acted::Budget,
+                Err(NoneTaken::Budget) => return StepOutcome::Budget,
                 Err(NoneTaken::Empty) => {
-                    self.unspend();
+                    self.return_budget();
                     return self.wait_for_shared();
                 }
             };
             if let Err(failure) = self.receive(message) {
                 self.fail(failure, None);
-                return Acted::Once;
+                return StepOutcome::Once;
             }
             // All else that a handler can have made due comes by the lane, too.
             if self.owner().has_system() || self.owner().has_claims() {
-                return Acted::Once;
+                return StepOutcome::Once;
             }
         }
-        Acted::Budget
+        StepOutcome::Budget
     }
 
     /// Waits a moment if the queue is short.
-    fn let_queue_grow(&self) {
+    fn pause_for_batch(&self) {
         if self.taker(|taker| taker.queue().len() < SHORT) == Some(true) {
             (0..PAUSE).for_each(|_| hint::spin_loop());
         }
     }
 
-    fn wait_for_shared(&mut self) -> Acted {
+    fn wait_for_shared(&mut self) -> StepOutcome {
         if self.balanced(|balanced| balanced.ends_when_empty) == Some(true) {
             return self.end_when_empty();
         }
         if self.taker(Taker::register) == Some(false) {
             self.withdraw();
-            return Acted::Once;
+            return StepOutcome::Once;
         }
-        Acted::NothingDue
+        StepOutcome::NothingDue
     }
 
     /// Lays the token down, if there is nothing to do; others count on this actor now.
     pub fn try_idle_sharing(&mut self) -> bool {
-        if self.owner().try_idle_unless_nudged().is_ok() {
+        if self.owner().try_idle_unless_woken().is_ok() {
             return true;
         }
         self.withdraw();
@@ -214,21 +214,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             self.answer();
         }
         self.balanced(|balanced| balanced.ends_when_empty = true);
-        if let Acted::NothingDue = self.end_when_empty() {
+        if let StepOutcome::NothingDue = self.end_when_empty() {
             self.begin_stop();
         }
     }
 
     /// Ends, if nobody has pushed after this actor's last look who counts on it alone.
-    fn end_when_empty(&mut self) -> Acted {
+    fn end_when_empty(&mut self) -> StepOutcome {
         let Some(taker) = self.balanced(|balanced| balanced.taker.take()).flatten() else {
-            return Acted::NothingDue;
+            return StepOutcome::NothingDue;
         };
         match taker.leave_when_empty() {
             Ok(()) => self.begin_stop(),
             Err(taker) => _ = self.balanced(|balanced| balanced.taker = Some(taker)),
         }
-        Acted::Once
+        StepOutcome::Once
     }
 
     /// The throughput is used up.
@@ -239,7 +239,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if self.balanced(|balanced| std::mem::take(&mut balanced.has_taken)) != Some(false) {
             return;
         }
-        self.take_lane();
+        self.take_system_queue();
         if self.has_unstashed() {
             // It goes before all that comes from elsewhere.
             return;

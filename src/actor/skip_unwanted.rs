@@ -70,7 +70,7 @@ impl ActorBuilder {
     /// struct Printer;
     /// impl Actor for Printer {
     ///     type Message = Call<Report>;
-    ///     fn receive(&mut self, call: Call<Report>, _: &mut Context<Call<Report>>) -> Done {
+    ///     fn receive(&mut self, call: Call<Report>, _: &mut Context<Call<Report>>) -> HandlerResult {
     ///         call.answer(|Report(year)| format!("{year}: all is well"));
     ///         Ok(())
     ///     }
@@ -147,7 +147,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         self.row.skipped(1);
         let me = self.me();
-        self.core().system.dead_letters().bury(message, DeadLetterReason::Expired, || me.path());
+        self.core()
+            .system
+            .dead_letters()
+            .publish_dead_letter(message, DeadLetterReason::Expired, || me.path());
         None
     }
 }

@@ -7,16 +7,16 @@ use crate::actor::private::Private;
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::run;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, Header, Kind, Local, VTable, schedule};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cell::{ActorCore, Header, Kind, Local, VTable, schedule};
 use crate::core::children::{Children, Refusal};
-use crate::core::dispatchers::{INTERNAL, Place};
+use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
 use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
-use crate::mailbox::kind::Full;
+use crate::mailbox::kind::OverflowPolicy;
 use crate::mailbox::mailbox;
 use crate::path::actor_path::check_name;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -33,7 +33,7 @@ use std::sync::Arc as StdArc;
 /// Everything about a new actor but its type.
 pub(crate) struct Plan {
     /// `Err` holds the name of a system that has shut down.
-    pub parent: Result<AnyRef, String>,
+    pub parent: Result<AnyActorRef, String>,
     pub name: Option<String>,
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
@@ -175,7 +175,7 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
     let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
     let stash_capacity = stash_capacity.or(mailbox.stash_capacity);
     system.actor_begins()?;
-    let Place { home, own: mut own_home } = match system.place(dispatcher.as_deref()) {
+    let ResolvedPlacement { placement, own: mut own_home } = match system.place(dispatcher.as_deref()) {
         Ok(place) => place,
         Err(error) => {
             system.actor_ended();
@@ -184,21 +184,21 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
     };
     let mut born: Option<NonNull<Header>> = None;
     let (mut on_failure, mut mailbox) = (on_failure, Some(mailbox));
-    let adopted = parent.core().children.adopt(name.as_deref(), |birth| {
-        let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH, Kind::Local);
+    let adopted = parent.core().children.adopt(name.as_deref(), |start| {
+        let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH, Kind::Local);
         let mailbox = mailbox.take().expect("a child is made once");
         let full = match mailbox.on_full {
-            Full::DropNewest => FullPolicy::DropNewest,
-            Full::Wait(limit) => FullPolicy::Wait(limit),
-            Full::Reject | Full::DropOldest => FullPolicy::Refuse,
+            OverflowPolicy::DropNewest => FullPolicy::DropNewest,
+            OverflowPolicy::Wait(limit) => FullPolicy::Wait(limit),
+            OverflowPolicy::Reject | OverflowPolicy::DropOldest => FullPolicy::Refuse,
         };
         let mailbox = mailbox.make(header);
-        let core = Core {
+        let core = ActorCore {
             uid: system.next_uid(),
             system: system.clone(),
             parent: Some(parent.clone()),
-            name: birth.name,
-            slot: birth.slot,
+            name: start.name,
+            slot: start.slot,
             routee_index,
             held: AtomicU32::new(0),
             restarts: AtomicU32::new(0),
@@ -209,15 +209,15 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
             full,
             on_failure: on_failure.take().map(Box::new),
             // Its own children start as suspended as it is, or it would resume what was never suspended.
-            children: Children::of_suspended(birth.suspended),
+            children: Children::of_suspended(start.suspended),
             own_home: own_home.take(),
         };
         let recipe = recipe.take().expect("a child is made once");
-        let private = Private::new(birth.suspended).with_stash(stash_capacity);
+        let private = Private::new(start.suspended).with_stash(stash_capacity);
         let header = allocate::<A, F>(mailbox, core, private, recipe);
         born = Some(header);
         // SAFETY: a new cell, and one of its three references.
-        Ok::<AnyRef, std::convert::Infallible>(unsafe { AnyRef::from_counted(header) })
+        Ok::<AnyActorRef, std::convert::Infallible>(unsafe { AnyActorRef::from_counted(header) })
     });
     let refusal = match (adopted, born) {
         (Ok(Ok(())), Some(header)) => {
@@ -230,8 +230,8 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
         (Err(Refusal::NameTaken), _) => SpawnError::NameTaken { path: path(&name) },
         _ => SpawnError::ParentStopped { path: parent.path().to_string() },
     };
-    if let Some(home) = own_home {
-        system.leave_home(&home);
+    if let Some(placement) = own_home {
+        system.release_placement(&placement);
     }
     system.actor_ended();
     Err(refusal)
@@ -244,7 +244,7 @@ impl SystemCore {
     }
 
     /// What the system says of an actor that is about to be created. The engine's own actors are not meant.
-    fn deployed(&self, parent: &AnyRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Section> {
+    fn deployed(&self, parent: &AnyActorRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Section> {
         if matches!(mailbox, MailboxKind::Unbounded) {
             return None;
         }
@@ -252,7 +252,7 @@ impl SystemCore {
     }
 
     /// What the system says of a child of this name.
-    pub(crate) fn section(&self, parent: &AnyRef, name: Option<&str>) -> Option<&Section> {
+    pub(crate) fn section(&self, parent: &AnyActorRef, name: Option<&str>) -> Option<&Section> {
         if self.deployments.is_empty() {
             return None;
         }
@@ -277,7 +277,7 @@ pub fn stash_limit(message_count: usize) -> u32 {
 /// nobody.
 fn allocate<A: Actor, F: Recipe<A>>(
     mailbox: mailbox::Mailbox<Header, crate::core::control::Control, A::Message>,
-    core: Core,
+    core: ActorCore,
     private: Private<A::Message>,
     recipe: F,
 ) -> NonNull<Header> {
@@ -301,7 +301,7 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
     system.actor_begins()?;
-    let Place { home, own: own_home } = match system.place(Some(INTERNAL)) {
+    let ResolvedPlacement { placement, own: own_home } = match system.place(Some(INTERNAL)) {
         Ok(place) => place,
         Err(error) => {
             system.actor_ended();
@@ -309,8 +309,8 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
         }
     };
     // One reference fewer: there is no parent to hold it.
-    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH - 1, Kind::Local);
-    let core = Core {
+    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH - 1, Kind::Local);
+    let core = ActorCore {
         uid: system.next_uid(),
         system: system.clone(),
         parent: None,

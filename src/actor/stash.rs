@@ -4,7 +4,7 @@
 //! handles before it looks at the mailbox. Both are the owner's alone, so no mailbox has to be a deque.
 //!
 //! The loop that handles messages does not look at `front`. Whatever fills it sends the actor a
-//! [`Nudge`](Control::Nudge) through its own lane, which that loop looks at before each message anyway; and the
+//! [`Wakeup`](Control::Wakeup) through its own lane, which that loop looks at before each message anyway; and the
 //! turn comes back to that loop only when `front` is empty. So an actor without a stash pays for none.
 //!
 //! In the books a stashed message is one that the actor sent itself: `sent` when it is stashed, `queued` while
@@ -15,14 +15,14 @@ use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::Recipe;
 use crate::actor::stash_buffer::{Stash, Stashed};
-use crate::actor::turn::{Acted, ActorTurn};
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::Core;
+use crate::actor::turn::{ActorTurn, StepOutcome};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cell::ActorCore;
 use crate::core::control::{Control, Terminated};
 use crate::sync::atomic::Ordering;
 use std::fmt;
 
-impl Core {
+impl ActorCore {
     /// How many messages the actor holds outside its mailbox.
     pub fn held(&self) -> usize {
         // Ordering: Relaxed; a statistic. Who sees a message counted as sent or handled sees it here too,
@@ -68,7 +68,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// impl Actor for Store {
     ///     type Message = StoreMsg;
-    ///     fn receive(&mut self, message: StoreMsg, ctx: &mut Context<StoreMsg>) -> Done {
+    ///     fn receive(&mut self, message: StoreMsg, ctx: &mut Context<StoreMsg>) -> HandlerResult {
     ///         match (message, &self.content) {
     ///             (StoreMsg::Opened(content), _) => {
     ///                 self.content = Some(content);
@@ -105,7 +105,7 @@ impl<M: Send + 'static> Context<M> {
         }
         self.extras(|extras| extras.stash.held.push_back(Stashed::Message(message)));
         self.core().add_held(1);
-        self.core().system.ledger().mine().sent(1);
+        self.core().system.ledger().for_this_thread().sent(1);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl<M: Send + 'static> Context<M> {
             was_empty && !front.is_empty()
         });
         if fills_front {
-            self.nudge();
+            self.request_look();
         }
     }
 
@@ -160,13 +160,13 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Makes the turn leave the loop that handles messages, and look at what else there is.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn request_look(&self) {
         // Refused after the end, when nothing is handled any more.
         let _ = self.me().any_local().send_system(Control::Nudge);
     }
 
     /// Forgets stashed notices about `actor`.
-    pub(crate) fn forget_stashed(&mut self, actor: &AnyRef) {
+    pub(crate) fn forget_stashed(&mut self, actor: &AnyActorRef) {
         let forgotten: Vec<Stashed<M>> = self.private(|private| {
             let Some(extras) = &mut private.extras else { return Vec::new() };
             let Stash { held, front, .. } = &mut extras.stash;
@@ -221,12 +221,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Handles the next message that was unstashed. It counts as a message of this turn, as others do.
-    pub fn handle_unstashed(&mut self) -> Acted {
+    pub fn handle_unstashed(&mut self) -> StepOutcome {
         if !self.has_unstashed() {
-            return Acted::NothingDue;
+            return StepOutcome::NothingDue;
         }
-        if !self.spend() {
-            return Acted::Budget;
+        if !self.use_budget() {
+            return StepOutcome::Budget;
         }
         match self.ctx.next_unstashed() {
             Some(Stashed::Message(message)) => {
@@ -237,7 +237,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Some(Stashed::Notice(notice)) => self.notify(notice),
             None => {}
         }
-        Acted::Once
+        StepOutcome::Once
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) mod with_testkit {
 
     use crate::core::dispatchers::Dispatch;
     use crate::dispatch::dispatcher::Kind;
-    use crate::dispatch::placement::Home;
+    use crate::dispatch::placement::Placement;
     use crate::dispatch::running::Running;
     use crate::dispatch::stepping::Stepper;
 
@@ -45,7 +45,7 @@ pub(crate) mod with_testkit {
         pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
             Self::Lasting {
                 running: Running::Stepping(stepper.clone(), kind),
-                home: Some(Box::new(Home::Stepping(stepper.clone(), kind))),
+                placement: Some(Box::new(Placement::Stepping(stepper.clone(), kind))),
             }
         }
     }

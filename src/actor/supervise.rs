@@ -12,7 +12,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::ActorTurn;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
@@ -23,13 +23,13 @@ const LOG_TARGET: &str = "pointsman";
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// A child has failed: decide.
-    pub fn judge(&mut self, child: AnyRef, failure: Failure) {
+    pub fn judge(&mut self, child: AnyActorRef, failure: Failure) {
         if !self.core().children.contains(&child) {
             return;
         }
-        if let Some(foster) = self.foster() {
+        if let Some(child_hooks) = self.parent_hooks() {
             let _ = guarded(|| {
-                foster.failed(child, failure);
+                child_hooks.failed(child, failure);
                 Ok(())
             });
             return;
@@ -41,23 +41,23 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         };
         let strategy = match strategy {
             Ok(strategy) => strategy,
-            Err(own) => return self.judged_by_nobody(&child, own),
+            Err(own) => return self.stop_after_decider_panic(&child, own),
         };
         match guarded(|| Ok(strategy.directive(&child, &failure))) {
             Ok(directive) => self.carry_out(directive, &strategy, child, failure),
-            Err(own) => self.judged_by_nobody(&child, own),
+            Err(own) => self.stop_after_decider_panic(&child, own),
         }
         // It may be the last to hold what the decider captured.
         drop_guarded(strategy);
     }
 
     /// The decider itself has failed. The child still needs a verdict, and it has none.
-    fn judged_by_nobody(&mut self, child: &AnyRef, own: Failure) {
+    fn stop_after_decider_panic(&mut self, child: &AnyActorRef, own: Failure) {
         child.stop();
         self.fail(own, None);
     }
 
-    fn carry_out(&mut self, directive: Directive, strategy: &Strategy, child: AnyRef, failure: Failure) {
+    fn carry_out(&mut self, directive: Directive, strategy: &Strategy, child: AnyActorRef, failure: Failure) {
         let mut siblings = Vec::new();
         if strategy.is_all_for_one() && matches!(directive, Directive::Restart | Directive::Stop) {
             siblings = self.core().children.all();
@@ -85,7 +85,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             Directive::Stop => {
                 child.stop();
-                siblings.iter().for_each(AnyRef::stop);
+                siblings.iter().for_each(AnyActorRef::stop);
             }
             Directive::Escalate if self.private(|private| private.failed) => {
                 // This actor waits for a verdict already, which will be this child's too. Its failure has
@@ -99,7 +99,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Whether the limit allows one more restart of the child and the siblings that share its fate; counts
     /// it.
-    fn may_restart(&mut self, strategy: &Strategy, child: &AnyRef, siblings: &[AnyRef]) -> bool {
+    fn may_restart(&mut self, strategy: &Strategy, child: &AnyActorRef, siblings: &[AnyActorRef]) -> bool {
         let (limit, now) = (strategy.restart_limit(), self.core().system.now());
         self.private(|private| {
             let histories = &mut private.extras().histories;
@@ -110,7 +110,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 }
 
-fn log_verdict(directive: Directive, beyond: bool, child: &AnyRef, failure: &Failure) {
+fn log_verdict(directive: Directive, beyond: bool, child: &AnyActorRef, failure: &Failure) {
     let (level, verdict) = match directive {
         Directive::Resume => (log::Level::Warn, "failed and goes on"),
         Directive::Restart => (log::Level::Error, "failed and is restarted"),
@@ -124,11 +124,11 @@ fn log_verdict(directive: Directive, beyond: bool, child: &AnyRef, failure: &Fai
 }
 
 /// Logs the failure of a hook whose failures change nothing.
-pub fn log_ignored(actor: &AnyRef, hook: &str, failure: &Failure) {
+pub fn log_ignored(actor: &AnyActorRef, hook: &str, failure: &Failure) {
     log_failure(log::Level::Error, actor, &format!("failed in `{hook}` and goes on with it"), failure);
 }
 
-fn log_failure(level: log::Level, actor: &AnyRef, what: &str, failure: &Failure) {
+fn log_failure(level: log::Level, actor: &AnyActorRef, what: &str, failure: &Failure) {
     // The logger and the text of the cause are user code.
     let _ = guarded(|| {
         log::log!(target: LOG_TARGET, level, "{} {what}: {failure}", actor.path());

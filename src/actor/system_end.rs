@@ -1,6 +1,6 @@
 //! The end of a system: no more actors, the tree from the leaves up, then the threads.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::ShutdownError;
 use crate::core::system::{End, SystemCore};
 use crate::dispatch::stepping::left_to_wait;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The front of a hidden actor: its role, and the actor that it works for.
 #[derive(Clone)]
-pub struct WorksFor(pub &'static str, pub AnyRef);
+pub struct HelperRole(pub &'static str, pub AnyActorRef);
 
 /// At most this many stuck actors are named in an error.
 const STUCK_NAMED_MAX: usize = 32;
@@ -25,12 +25,12 @@ impl SystemCore {
         let before = std::mem::replace(&mut *lock(&self.end), End::TreeEnded);
         self.ended.notify_all();
         if before == End::Orphaned {
-            self.let_go();
+            self.release_threads();
         }
     }
 
     /// Nobody will wait for the end: whoever brings it about, lets the threads go.
-    pub fn orphan(&self) {
+    pub fn end_in_background(&self) {
         let ended = {
             let mut end = lock(&self.end);
             if *end == End::NotYet {
@@ -39,13 +39,13 @@ impl SystemCore {
             *end == End::TreeEnded
         };
         if ended {
-            self.let_go();
+            self.release_threads();
         }
     }
 
     /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
     /// be one of the others.
-    fn let_go(&self) {
+    fn release_threads(&self) {
         self.extensions.each(|feature| feature.release());
         self.timers.stop();
         self.dispatchers.stop();
@@ -135,7 +135,7 @@ impl SystemCore {
             // It ends in the background.
             Err(ShutdownError::OwnThread) => {}
         }
-        self.orphan();
+        self.end_in_background();
     }
 
     /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left. A hidden actor that
@@ -144,13 +144,13 @@ impl SystemCore {
         let mut stuck = Vec::new();
         // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
         let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
-        let mut open: Vec<AnyRef> = top.into_iter().collect();
+        let mut open: Vec<AnyActorRef> = top.into_iter().collect();
         while let Some(actor) = open.pop() {
             let children = actor.core().children.all();
             if children.is_empty() && stuck.len() < STUCK_NAMED_MAX {
                 let path = actor.path();
-                stuck.push(match actor.core().children.front::<WorksFor>() {
-                    Some(WorksFor(role, owner)) => format!("{} (its {role} {path})", owner.path()),
+                stuck.push(match actor.core().children.front::<HelperRole>() {
+                    Some(HelperRole(role, owner)) => format!("{} (its {role} {path})", owner.path()),
                     None => path.to_string(),
                 });
             }
@@ -193,7 +193,7 @@ mod tests {
 
     impl Actor for Held {
         type Message = ();
-        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
             self.0.send(())?;
             let _ = self.1.recv();
             Ok(())

@@ -55,11 +55,11 @@ impl<M: Send + 'static> Context<M> {
     /// }
     /// impl Actor for Sweeper {
     ///     type Message = SweeperMsg;
-    ///     fn started(&mut self, ctx: &mut Context<SweeperMsg>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<SweeperMsg>) -> HandlerResult {
     ///         ctx.every(Duration::from_secs(60), || SweeperMsg::Sweep);
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, message: SweeperMsg, _: &mut Context<SweeperMsg>) -> Done {
+    ///     fn receive(&mut self, message: SweeperMsg, _: &mut Context<SweeperMsg>) -> HandlerResult {
     ///         match message {
     ///             SweeperMsg::Sweep => self.sweeps += 1,
     ///             SweeperMsg::Count(reply_to) => drop(reply_to.send(self.sweeps)),
@@ -111,7 +111,7 @@ impl<M: Send + 'static> Context<M> {
     /// }
     /// impl Actor for Batch {
     ///     type Message = BatchMsg;
-    ///     fn receive(&mut self, message: BatchMsg, ctx: &mut Context<BatchMsg>) -> Done {
+    ///     fn receive(&mut self, message: BatchMsg, ctx: &mut Context<BatchMsg>) -> HandlerResult {
     ///         match message {
     ///             BatchMsg::Add(item) => {
     ///                 self.open.push(item);

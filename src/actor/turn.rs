@@ -18,17 +18,17 @@
 //! each message in steps 2 to 4, and from the control actions, each time under `catch_unwind`: a panic is a
 //! failure of this actor, and nothing else.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::cell::Cell;
 use crate::actor::context::Context;
 use crate::actor::private::{Phase, Private};
 use crate::actor::recipe::Recipe;
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, Header};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cell::{ActorCore, Header};
 use crate::core::control::Control;
-use crate::core::ledger::Row;
+use crate::core::ledger::ThreadCounters;
 use crate::failure::{Failure, caught, guarded};
-use crate::mailbox::mailbox::{Drained, Owner, Ready};
+use crate::mailbox::mailbox::{DrainStep, Owner, Ready};
 use crate::mailbox::system_queue::Position;
 use crate::scheduler::task::{Ran, Task, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +48,7 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
     let mut turn = ActorTurn {
         header: task.cast(),
         cell: shared,
-        row: shared.owned.local.core.system.ledger().mine(),
+        row: shared.owned.local.core.system.ledger().for_this_thread(),
         ctx: Context::new(task.cast(), owned),
         turn,
         left: turn.throughput(),
@@ -66,7 +66,7 @@ pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> R
 }
 
 /// Why the handling of messages paused.
-enum Pause {
+enum TurnPause {
     /// The lane or positioned control has work.
     Control,
     /// The throughput is used up.
@@ -78,7 +78,7 @@ enum Pause {
 }
 
 /// What became of what goes before the mailbox's messages.
-pub enum Acted {
+pub enum StepOutcome {
     /// None is due.
     NothingDue,
     Once,
@@ -89,7 +89,7 @@ pub enum Acted {
 pub struct ActorTurn<'a, A: Actor, F> {
     pub header: NonNull<Header>,
     pub cell: &'a Cell<A, F>,
-    pub row: &'a Row,
+    pub row: &'a ThreadCounters,
     pub ctx: Context<A::Message>,
     turn: &'a Turn,
     /// How many more messages this turn may handle.
@@ -110,10 +110,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             self.create();
         }
         loop {
-            self.take_lane();
+            self.take_system_queue();
             match self.phase() {
                 Phase::Draining => match self.drain() {
-                    Drained::Busy => return Ran::Busy,
+                    DrainStep::Busy => return Ran::Busy,
                     _ => {
                         self.finish();
                         return Ran::Idle;
@@ -135,37 +135,37 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             if self.owes {
                 match self.answer_by_taking() {
-                    Acted::NothingDue => {}
-                    Acted::Once => continue,
-                    Acted::Budget => return self.requeue(),
+                    StepOutcome::NothingDue => {}
+                    StepOutcome::Once => continue,
+                    StepOutcome::Budget => return self.requeue(),
                 }
             }
             match self.handle_unstashed() {
-                Acted::NothingDue => {}
-                Acted::Once => continue,
-                Acted::Budget => return self.requeue(),
+                StepOutcome::NothingDue => {}
+                StepOutcome::Once => continue,
+                StepOutcome::Budget => return self.requeue(),
             }
             match self.act_on_position() {
-                Acted::NothingDue => {}
-                Acted::Once => continue,
-                Acted::Budget => return self.requeue(),
+                StepOutcome::NothingDue => {}
+                StepOutcome::Once => continue,
+                StepOutcome::Budget => return self.requeue(),
             }
             match self.handle_messages() {
-                Pause::Control => {}
-                Pause::Failed(failure) => self.fail(failure, None),
-                Pause::Budget => return self.requeue(),
-                Pause::Busy => return Ran::Busy,
-                // A nudge or a stop goes before control that waited for the messages just handled.
-                Pause::Empty if self.owner().has_system() => {}
-                Pause::Empty => match self.act_on_position() {
-                    Acted::NothingDue if self.shares => match self.share() {
-                        Acted::NothingDue if self.try_idle_sharing() => return Ran::Idle,
-                        Acted::NothingDue | Acted::Once => {}
-                        Acted::Budget => return self.requeue(),
+                TurnPause::Control => {}
+                TurnPause::Failed(failure) => self.fail(failure, None),
+                TurnPause::Budget => return self.requeue(),
+                TurnPause::Busy => return Ran::Busy,
+                // A wakeup or a stop goes before control that waited for the messages just handled.
+                TurnPause::Empty if self.owner().has_system() => {}
+                TurnPause::Empty => match self.act_on_position() {
+                    StepOutcome::NothingDue if self.shares => match self.share() {
+                        StepOutcome::NothingDue if self.try_idle_sharing() => return Ran::Idle,
+                        StepOutcome::NothingDue | StepOutcome::Once => {}
+                        StepOutcome::Budget => return self.requeue(),
                     },
-                    Acted::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
-                    Acted::NothingDue | Acted::Once => {}
-                    Acted::Budget => return self.requeue(),
+                    StepOutcome::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
+                    StepOutcome::NothingDue | StepOutcome::Once => {}
+                    StepOutcome::Budget => return self.requeue(),
                 },
             }
         }
@@ -179,7 +179,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         Ran::Requeue
     }
 
-    pub fn core(&self) -> &Core {
+    pub fn core(&self) -> &ActorCore {
         &self.cell.owned.local.core
     }
 
@@ -216,15 +216,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// A reference to this actor.
-    pub fn me(&self) -> AnyRef {
+    pub fn me(&self) -> AnyActorRef {
         // SAFETY: the header is alive: its life's reference is given back at the end of the last turn.
-        unsafe { AnyRef::retain(self.header) }
+        unsafe { AnyActorRef::retain(self.header) }
     }
 
     // ---- messages
 
     /// Handles messages until something else has to be done first.
-    fn handle_messages(&mut self) -> Pause {
+    fn handle_messages(&mut self) -> TurnPause {
         let (due, one_by_one) = self.private(|private| (private.next_position(), private.looks_at_each()));
         if one_by_one {
             return self.handle_one(due);
@@ -235,61 +235,61 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let handling = AssertUnwindSafe(|| {
             cell.actor.with_mut(|actor| {
                 // SAFETY: as in `with_actor`.
-                let Some(actor) = (unsafe { &mut *actor }) else { return Pause::Empty };
+                let Some(actor) = (unsafe { &mut *actor }) else { return TurnPause::Empty };
                 loop {
                     let front = match owner.ready() {
                         Ready::Message(front) => front,
-                        Ready::Empty => return Pause::Empty,
-                        Ready::Busy => return Pause::Busy,
-                        Ready::Panicked(payload) => return Pause::Failed(caught(payload)),
+                        Ready::Empty => return TurnPause::Empty,
+                        Ready::Busy => return TurnPause::Busy,
+                        Ready::Panicked(payload) => return TurnPause::Failed(caught(payload)),
                     };
                     if front.has_system() || front.index() >= due {
-                        return Pause::Control;
+                        return TurnPause::Control;
                     }
                     if *left == 0 || turn.should_yield() {
-                        return Pause::Budget;
+                        return TurnPause::Budget;
                     }
                     *left -= 1;
                     let message = front.take();
                     // Before the handler, so that whoever sees its effects sees it counted.
                     row.handled(1);
                     if let Err(failure) = actor.receive(message, ctx) {
-                        return Pause::Failed(failure);
+                        return TurnPause::Failed(failure);
                     }
                 }
             })
         });
-        catch_unwind(handling).unwrap_or_else(|payload| Pause::Failed(caught(payload)))
+        catch_unwind(handling).unwrap_or_else(|payload| TurnPause::Failed(caught(payload)))
     }
 
     /// As [`handle_messages`](Self::handle_messages), for an actor with a receive timeout, or that skips what nobody wants:
     /// one message at a time.
-    fn handle_one(&mut self, due: u64) -> Pause {
+    fn handle_one(&mut self, due: u64) -> TurnPause {
         let message = {
             let mut owner = self.owner();
             let front = match owner.ready() {
                 Ready::Message(front) => front,
-                Ready::Empty => return Pause::Empty,
-                Ready::Busy => return Pause::Busy,
-                Ready::Panicked(payload) => return Pause::Failed(caught(payload)),
+                Ready::Empty => return TurnPause::Empty,
+                Ready::Busy => return TurnPause::Busy,
+                Ready::Panicked(payload) => return TurnPause::Failed(caught(payload)),
             };
             if front.has_system() || front.index() >= due {
-                return Pause::Control;
+                return TurnPause::Control;
             }
             if self.left == 0 || self.turn.should_yield() {
-                return Pause::Budget;
+                return TurnPause::Budget;
             }
             front.take()
         };
         self.left -= 1;
         match self.unless_unwanted(message).map_or(Ok(()), |message| self.receive(message)) {
-            Ok(()) => Pause::Control,
-            Err(failure) => Pause::Failed(failure),
+            Ok(()) => TurnPause::Control,
+            Err(failure) => TurnPause::Failed(failure),
         }
     }
 
     /// Takes one message's share of this turn; false if it is used up.
-    pub fn spend(&mut self) -> bool {
+    pub fn use_budget(&mut self) -> bool {
         if self.left == 0 || self.turn.should_yield() {
             return false;
         }
@@ -298,56 +298,56 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// There was no message after all.
-    pub fn unspend(&mut self) {
+    pub fn return_budget(&mut self) {
         self.left += 1;
     }
 
     /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
     /// ticks take their time too, and others wait for this turn's end.
     #[inline]
-    fn act_on_position(&mut self) -> Acted {
+    fn act_on_position(&mut self) -> StepOutcome {
         match self.private(|private| private.next_position()) {
-            u64::MAX => Acted::NothingDue,
+            u64::MAX => StepOutcome::NothingDue,
             next => self.act_if_reached(next),
         }
     }
 
     /// What `next_position` says, as far as it is not known yet whether the head is there.
     #[inline(never)]
-    fn act_if_reached(&mut self, next: u64) -> Acted {
+    fn act_if_reached(&mut self, next: u64) -> StepOutcome {
         let mut owner = self.owner();
         // A ring tells how far it has come by the message that `ready` has shown.
         if let Ready::Panicked(payload) = owner.ready() {
             self.fail(caught(payload), None);
-            return Acted::Once;
+            return StepOutcome::Once;
         }
         if !owner.has_reached(next) {
-            return Acted::NothingDue;
+            return StepOutcome::NothingDue;
         }
-        if !self.spend() {
-            return Acted::Budget;
+        if !self.use_budget() {
+            return StepOutcome::Budget;
         }
         let due = self.private(|private| private.extras().positioned.pop_front());
-        let Some((_, control)) = due else { return Acted::NothingDue };
+        let Some((_, control)) = due else { return StepOutcome::NothingDue };
         self.row.worked(1);
         if control.is_notice() {
-            self.core().notice_goes();
+            self.core().uncount_notice();
         }
         self.positioned(control);
-        Acted::Once
+        StepOutcome::Once
     }
 
     // ---- the system lane
 
     #[inline]
-    pub fn take_lane(&mut self) {
+    pub fn take_system_queue(&mut self) {
         if self.owner().has_system() {
-            self.take_what_lane_has();
+            self.take_queued_control();
         }
     }
 
     #[inline(never)]
-    fn take_what_lane_has(&mut self) {
+    fn take_queued_control(&mut self) {
         while self.owner().has_system() {
             if self.owes {
                 self.answer();
@@ -385,7 +385,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::Restart(failure) => self.begin_restart(failure),
             Control::ChildFailed { child, failure } => self.judge(child, failure),
             Control::Stop => self.begin_stop(),
-            Control::Retire => self.retire(),
+            Control::Retire => self.passivate(),
             Control::ChildStopped { child, watchers } => self.child_stopped(&child, &watchers),
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
@@ -442,7 +442,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Runs a hook or handler; its failure is the actor's.
-    pub fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done) {
+    pub fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> HandlerResult) {
         if let Some(Err(failure)) = self.with_actor(run) {
             self.fail(failure, None);
         }
@@ -451,11 +451,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
 /// Positioned control that runs `act` on the state of an actor of type `A`; on another one it does nothing.
 pub(crate) fn apply<A: Actor>(
-    act: impl FnOnce(&mut A, &mut Context<A::Message>) -> Done + Send + 'static,
+    act: impl FnOnce(&mut A, &mut Context<A::Message>) -> HandlerResult + Send + 'static,
 ) -> Control {
     let act: Box<Act<A>> = Box::new(act);
     Control::Apply(Box::new(act))
 }
 
 /// What [`Control::Apply`] runs.
-pub type Act<A> = dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> Done + Send;
+pub type Act<A> =
+    dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> HandlerResult + Send;

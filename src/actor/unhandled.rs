@@ -18,7 +18,7 @@ impl<M: Send + 'static> Context<M> {
     /// struct Lamp;
     /// impl Actor for Lamp {
     ///     type Message = LampMsg;
-    ///     fn receive(&mut self, message: LampMsg, ctx: &mut Context<LampMsg>) -> Done {
+    ///     fn receive(&mut self, message: LampMsg, ctx: &mut Context<LampMsg>) -> HandlerResult {
     ///         match message {
     ///             LampMsg::On => println!("light"),
     ///             other => ctx.unhandled(other),

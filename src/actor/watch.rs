@@ -1,7 +1,7 @@
 //! Death watch: who wants to know when whom has ended.
 
 use crate::actor::context::Context;
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::core::control::{Control, Terminated};
 use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ pub enum WatchError<N = ()> {
     /// The actor is watched already, with another notice.
     OtherNotice {
         /// Who is watched.
-        watched: AnyRef,
+        watched: AnyActorRef,
         /// What was to be the notice.
         notice: N,
     },
@@ -64,7 +64,7 @@ impl<M: Send + 'static> Context<M> {
     /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
     /// oneself or an actor that is watched already changes nothing.
     ///
-    /// Takes an [`AnyRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive
+    /// Takes an [`AnyActorRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive
     /// a restart of either side, but [children that a restart stops](Self::stop_children) are unwatched
     /// first.
     ///
@@ -101,25 +101,25 @@ impl<M: Send + 'static> Context<M> {
     /// struct Worker;
     /// impl Actor for Worker {
     ///     type Message = ();
-    ///     fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    ///     fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
     ///         ctx.stop();
     ///         Ok(())
     ///     }
     /// }
     ///
     /// enum BossMsg {
-    ///     Ended(u32),
+    ///     ReplySetCompletion(u32),
     /// }
     /// struct Boss(std::sync::mpsc::Sender<u32>);
     /// impl Actor for Boss {
     ///     type Message = BossMsg;
-    ///     fn started(&mut self, ctx: &mut Context<BossMsg>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<BossMsg>) -> HandlerResult {
     ///         let worker = ctx.spawn(|| Worker)?;
-    ///         ctx.watch_with(&worker, BossMsg::Ended(7))?;
+    ///         ctx.watch_with(&worker, BossMsg::ReplySetCompletion(7))?;
     ///         worker.tell(());
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, BossMsg::Ended(job): BossMsg, _: &mut Context<BossMsg>) -> Done {
+    ///     fn receive(&mut self, BossMsg::ReplySetCompletion(job): BossMsg, _: &mut Context<BossMsg>) -> HandlerResult {
     ///         self.0.send(job)?;
     ///         Ok(())
     ///     }
@@ -159,7 +159,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Tells `actor`, which is in the list already.
-    fn begin_watch(&mut self, actor: AnyRef) {
+    fn begin_watch(&mut self, actor: AnyActorRef) {
         let me = self.me().any_local();
         if actor.send_system(Control::Watch(me.clone())).is_err() {
             me.notify_terminated(actor, false);
@@ -173,7 +173,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    pub(crate) fn end_watch(&mut self, actor: &AnyRef) {
+    pub(crate) fn end_watch(&mut self, actor: &AnyActorRef) {
         self.forget_stashed(actor);
         let watched =
             self.private(|private| private.extras.as_mut().and_then(|extras| extras.watching.remove(actor)));
@@ -194,9 +194,9 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     /// Tells this actor that another one has ended. The notice takes its place behind what is queued.
-    pub(crate) fn notify_terminated(&self, actor: AnyRef, existence_confirmed: bool) {
+    pub(crate) fn notify_terminated(&self, actor: AnyActorRef, existence_confirmed: bool) {
         let _ = self.send_positioned(Control::Terminated(Terminated { actor, existence_confirmed }));
     }
 }
@@ -216,7 +216,7 @@ mod tests {
 
     impl Actor for Watched {
         type Message = Call<Watchers>;
-        fn receive(&mut self, call: Call<Watchers>, ctx: &mut Context<Call<Watchers>>) -> Done {
+        fn receive(&mut self, call: Call<Watchers>, ctx: &mut Context<Call<Watchers>>) -> HandlerResult {
             let count =
                 ctx.private(|private| private.extras.as_ref().map_or(0, |extras| extras.watchers.len()));
             call.answer(|_| count);
@@ -239,7 +239,7 @@ mod tests {
 
     impl Actor for Watcher {
         type Message = Call<Order>;
-        fn receive(&mut self, call: Call<Order>, ctx: &mut Context<Call<Order>>) -> Done {
+        fn receive(&mut self, call: Call<Order>, ctx: &mut Context<Call<Order>>) -> HandlerResult {
             match call.request {
                 Order::Watch => ctx.watch(&self.0)?,
                 Order::Unwatch => ctx.unwatch(&self.0),

@@ -8,17 +8,17 @@
 //! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
 //! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
 
+use crate::ask::ask_clock::{AskClock, ServingActor};
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{Call, ReplyTo, Request};
-use crate::ask::slot::{Promise, Spare, quietly};
+use crate::ask::slot::{AskerHalf, FreeSlot, quietly};
 use crate::ask::spin::wait_awake;
-use crate::ask::timekeeper::{Server, Timekeeper};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
-use crate::core::ask_counts::{Row, count};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::ask_counts::{AskCounter, count};
 use crate::core::deferred_send;
-use crate::core::deferred_send::Unsent;
-use crate::core::pending_send::{Awaited, Until};
+use crate::core::deferred_send::DeferredSend;
+use crate::core::pending_send::{Awaited, WaitBound};
 use crate::dispatch::stepping::{Reached, run_any_turns};
 use crate::sync::{per_thread, thread};
 use crate::time::alarm::AlarmKey;
@@ -34,7 +34,7 @@ use std::time::Duration;
 /// An answer on its way.
 ///
 /// The request was sent when the ask was made; this only waits. Where it found a mailbox full that [lets senders
-/// wait](crate::Full::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
+/// wait](crate::OverflowPolicy::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
 /// to wait for the answer; what the asker sends to that actor in between goes before it. [`wait`](Self::wait) blocks the thread;
 /// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
 /// [`ReplyTo::wanted`] tells the replier.
@@ -47,7 +47,7 @@ impl<R> Ask<R> {
     /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
     /// somebody may still answer. The last call counts.
     ///
-    /// A request that waits for room in a [mailbox that lets senders wait](crate::Full::Wait) does so in this call, and no
+    /// A request that waits for room in a [mailbox that lets senders wait](crate::OverflowPolicy::Wait) does so in this call, and no
     /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
     /// letter. An actor never gets a request whose limit was over before its mailbox had taken it. Nor does it get a copy
     /// for which there was no room when another actor had answered.
@@ -88,28 +88,28 @@ impl<R> fmt::Debug for Ask<R> {
 
 /// Begins an ask; the slot comes from the thread's free list.
 #[inline]
-pub fn begin<R>(timekeeper: Timekeeper) -> (ReplyTo<R>, Ask<R>) {
-    let (reply_to, waiting) = Waiting::begin(Spare::take(), timekeeper);
+pub fn begin<R>(ask_clock: AskClock) -> (ReplyTo<R>, Ask<R>) {
+    let (reply_to, waiting) = Waiting::begin(FreeSlot::take(), ask_clock);
     (reply_to, Ask { waiting })
 }
 
 /// Makes `actor` end with the ask.
-pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyRef) {
-    ask.waiting.timekeeper = Timekeeper::Served(Arc::new(Server(actor)));
+pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyActorRef) {
+    ask.waiting.ask_clock = AskClock::Served(Arc::new(ServingActor(actor)));
 }
 
 /// An ask that failed before anything was sent. It counts as begun, unless no time was given.
-pub fn failed<R>(error: AskError, timekeeper: Timekeeper) -> Ask<R> {
+pub fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
     if error.row().is_some() {
-        count(Row::Begun, timekeeper.books());
+        count(AskCounter::Begun, ask_clock.counters());
     }
     let state = State::Failed(error);
-    Ask { waiting: Waiting { state, limit: None, alarm: None, timekeeper, is_refused: false } }
+    Ask { waiting: Waiting { state, limit: None, alarm: None, ask_clock, is_refused: false } }
 }
 
 /// Has the ask wait for room, when its asker has said for how long.
 #[cold]
-pub fn put_off<R>(ask: &mut Ask<R>, unsent: Unsent) {
+pub fn put_off<R>(ask: &mut Ask<R>, unsent: DeferredSend) {
     ask.waiting.put_off(unsent);
 }
 
@@ -133,7 +133,7 @@ pub fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
 /// # impl Request for Of { type Reply = u32; }
 /// # impl Actor for Double {
 /// #     type Message = Call<Of>;
-/// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+/// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> HandlerResult {
 /// #         call.answer(|Of(x)| 2 * x);
 /// #         Ok(())
 /// #     }
@@ -149,21 +149,21 @@ pub fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
 /// # }
 /// ```
 pub struct Asker<R> {
-    spare: Option<Spare<R>>,
+    free_slot: Option<FreeSlot<R>>,
 }
 
 impl<R> Asker<R> {
     /// An asker without a slot; the first ask takes one.
     pub const fn new() -> Self {
-        Self { spare: None }
+        Self { free_slot: None }
     }
 }
 
 impl<R: Send + 'static> Asker<R> {
     /// Sends a request and returns its answer on the way, as [`ActorRef::ask`]. The request is sent at once;
-    /// [`within`](Pending::within) sets a deadline. The next ask must wait until this one is over or dropped.
+    /// [`within`](PendingReply::within) sets a deadline. The next ask must wait until this one is over or dropped.
     #[inline]
-    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> Pending<'_, R>
+    pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> PendingReply<'_, R>
     where
         M: From<Call<Q>> + Send + 'static,
         Q: Request<Reply = R>,
@@ -176,8 +176,8 @@ impl<R: Send + 'static> Asker<R> {
         &mut self,
         target: &ActorRef<M>,
         make: impl FnOnce(ReplyTo<R>) -> N,
-    ) -> Pending<'_, R> {
-        let (reply_to, mut pending) = begin_with(self, target.timekeeper());
+    ) -> PendingReply<'_, R> {
+        let (reply_to, mut pending) = begin_with(self, target.ask_clock());
         let message = make(reply_to).into();
         let (sent, put_off) = deferred_send::put_off(|| target.send_putting_off(message));
         if let Err(refused) = sent {
@@ -201,18 +201,18 @@ impl<R> Default for Asker<R> {
 
 impl<R> fmt::Debug for Asker<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asker").field("has_slot", &self.spare.is_some()).finish()
+        f.debug_struct("Asker").field("has_slot", &self.free_slot.is_some()).finish()
     }
 }
 
 /// An [`Asker`]'s answer on its way; like [`Ask`].
 #[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
-pub struct Pending<'a, R> {
+pub struct PendingReply<'a, R> {
     waiting: Waiting<R>,
     asker: &'a mut Asker<R>,
 }
 
-impl<R> Pending<'_, R> {
+impl<R> PendingReply<'_, R> {
     /// Gives the answer `limit` from now, as [`Ask::within`].
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
@@ -225,27 +225,27 @@ impl<R> Pending<'_, R> {
     /// As [`Ask::wait`].
     #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
-        let (outcome, spare) = self.waiting.wait();
-        self.asker.spare = spare;
+        let (outcome, free_slot) = self.waiting.wait();
+        self.asker.free_slot = free_slot;
         outcome
     }
 }
 
-impl<R> Future for Pending<'_, R> {
+impl<R> Future for PendingReply<'_, R> {
     type Output = Result<R, AskError>;
 
     /// # Panics
     /// When polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        this.waiting.look(cx.waker(), true).map(|(outcome, spare)| {
-            this.asker.spare = spare;
+        this.waiting.look(cx.waker(), true).map(|(outcome, free_slot)| {
+            this.asker.free_slot = free_slot;
             outcome
         })
     }
 }
 
-impl<R> fmt::Debug for Pending<'_, R> {
+impl<R> fmt::Debug for PendingReply<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("state", &self.waiting.state).finish()
     }
@@ -253,37 +253,37 @@ impl<R> fmt::Debug for Pending<'_, R> {
 
 /// Begins an ask in the asker's slot.
 #[inline]
-pub fn begin_with<R>(asker: &mut Asker<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Pending<'_, R>) {
-    let spare = asker.spare.take().unwrap_or_else(Spare::take);
-    let (reply_to, waiting) = Waiting::begin(spare, timekeeper);
-    (reply_to, Pending { waiting, asker })
+pub fn begin_with<R>(asker: &mut Asker<R>, ask_clock: AskClock) -> (ReplyTo<R>, PendingReply<'_, R>) {
+    let free_slot = asker.free_slot.take().unwrap_or_else(FreeSlot::take);
+    let (reply_to, waiting) = Waiting::begin(free_slot, ask_clock);
+    (reply_to, PendingReply { waiting, asker })
 }
 
 /// As [`put_off`], of a pending ask.
 #[cold]
-pub fn put_off_pending<R>(pending: &mut Pending<'_, R>, unsent: Unsent) {
+pub fn put_off_pending<R>(pending: &mut PendingReply<'_, R>, unsent: DeferredSend) {
     pending.waiting.put_off(unsent);
 }
 
 /// Marks a pending ask whose request the target refused, as [`refuse`] does.
-pub fn refuse_pending<R>(pending: &mut Pending<'_, R>, error: AskError) {
+pub fn refuse_pending<R>(pending: &mut PendingReply<'_, R>, error: AskError) {
     pending.waiting.refuse(error);
 }
 
-/// What [`Ask`] and [`Pending`] have in common.
+/// What [`Ask`] and [`PendingReply`] have in common.
 struct Waiting<R> {
     state: State<R>,
     limit: Option<Limit>,
     alarm: Option<Alarm>,
-    timekeeper: Timekeeper,
+    ask_clock: AskClock,
     /// Whether the request has waited for room in vain, and was not accepted.
     is_refused: bool,
 }
 
 enum State<R> {
-    Pending(Promise<R>),
+    PendingReply(AskerHalf<R>),
     /// The request waits for room, and its asker has not said for how long.
-    Unsent(Promise<R>, Box<Unsent>),
+    Unsent(AskerHalf<R>, Box<DeferredSend>),
     /// Over without an answer, and not yet told.
     Failed(AskError),
     /// Told.
@@ -293,8 +293,8 @@ enum State<R> {
 impl<R> fmt::Debug for State<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
-            Self::Pending(_) => f.write_str("Pending"),
+            Self::PendingReply(promise) if promise.is_answered() => f.write_str("Answered"),
+            Self::PendingReply(_) => f.write_str("Pending"),
             Self::Unsent(..) => f.write_str("Unsent"),
             Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
             Self::Over => f.write_str("Over"),
@@ -315,27 +315,27 @@ struct Alarm {
 }
 
 /// An ask's end: what the asker gets, and the slot if it can be used again.
-type End<R> = (Outcome<R>, Option<Spare<R>>);
+type End<R> = (Outcome<R>, Option<FreeSlot<R>>);
 
 impl<R> Waiting<R> {
     #[inline]
-    fn begin(spare: Spare<R>, timekeeper: Timekeeper) -> (ReplyTo<R>, Self) {
-        count(Row::Begun, timekeeper.books());
-        let (promise, port) = spare.begin();
-        let state = State::Pending(promise);
-        (port.into(), Self { state, limit: None, alarm: None, timekeeper, is_refused: false })
+    fn begin(free_slot: FreeSlot<R>, ask_clock: AskClock) -> (ReplyTo<R>, Self) {
+        count(AskCounter::Begun, ask_clock.counters());
+        let (promise, port) = free_slot.begin();
+        let state = State::PendingReply(promise);
+        (port.into(), Self { state, limit: None, alarm: None, ask_clock, is_refused: false })
     }
 
     fn set_limit(&mut self, after: Duration) {
         self.cancel_alarm();
         // A sum too large for a `Duration` is as good as no limit.
-        self.limit = self.timekeeper.now().checked_add(after).map(|at| Limit { after, at });
+        self.limit = self.ask_clock.now().checked_add(after).map(|at| Limit { after, at });
         self.send_now();
     }
 
-    fn put_off(&mut self, unsent: Unsent) {
+    fn put_off(&mut self, unsent: DeferredSend) {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
+            State::PendingReply(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
             // Over already: with it the request is given up.
             other => self.state = other,
         }
@@ -355,9 +355,9 @@ impl<R> Waiting<R> {
             State::Unsent(promise, unsent) => (promise, unsent),
             other => return self.state = other,
         };
-        self.state = State::Pending(promise);
-        let State::Pending(promise) = &mut self.state else { unreachable!("just set") };
-        let until = self.limit.map(|limit| Until { at: limit.at, clock: &*self.timekeeper });
+        self.state = State::PendingReply(promise);
+        let State::PendingReply(promise) = &mut self.state else { unreachable!("just set") };
+        let until = self.limit.map(|limit| WaitBound { at: limit.at, clock: &*self.ask_clock });
         let in_vain = unsent.wait(until, promise);
         match self.limit {
             Some(limit) if in_vain.is_late() => self.refuse(AskError::timeout(limit.after)),
@@ -367,7 +367,7 @@ impl<R> Waiting<R> {
     }
 
     fn refuse(&mut self, error: AskError) {
-        if let State::Pending(promise) = &self.state {
+        if let State::PendingReply(promise) = &self.state {
             if !promise.is_answered() {
                 // Counted when it is told. The promise leaves here, so that the port is late.
                 self.state = State::Failed(error);
@@ -378,7 +378,7 @@ impl<R> Waiting<R> {
     #[inline]
     fn is_answered(&self) -> bool {
         match &self.state {
-            State::Pending(promise) => promise.is_answered(),
+            State::PendingReply(promise) => promise.is_answered(),
             State::Unsent(..) => false,
             State::Failed(_) | State::Over => true,
         }
@@ -387,7 +387,7 @@ impl<R> Waiting<R> {
     #[inline]
     fn wait(&mut self) -> End<R> {
         self.send_now();
-        if matches!(self.state, State::Pending(_)) && !may_block() {
+        if matches!(self.state, State::PendingReply(_)) && !may_block() {
             return self.end(Err(AskError::WouldBlockWorker), None);
         }
         if self.run_turns() != Reached::Elsewhere {
@@ -400,11 +400,11 @@ impl<R> Waiting<R> {
     /// Where this thread is the one to run the actors that are asked, it does so instead of waiting for them.
     #[inline]
     fn run_turns(&self) -> Reached {
-        match &self.timekeeper {
-            Timekeeper::Target(actor) | Timekeeper::System(actor) => {
+        match &self.ask_clock {
+            AskClock::Target(actor) | AskClock::System(actor) => {
                 actor.core().system.run_turns(&mut || self.is_answered())
             }
-            Timekeeper::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
+            AskClock::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
             // Whoever answers is not known: what turns of this thread don't bring is waited for.
             _ => {
                 run_any_turns(&mut || self.is_answered());
@@ -420,7 +420,7 @@ impl<R> Waiting<R> {
             return end;
         }
         match self.limit {
-            Some(limit) if self.timekeeper.now() >= limit.at => self.time_out(limit),
+            Some(limit) if self.ask_clock.now() >= limit.at => self.time_out(limit),
             _ => self.end(Err(AskError::Stalled), None),
         }
     }
@@ -428,11 +428,11 @@ impl<R> Waiting<R> {
     /// Waits on after the first looks.
     fn park(&mut self) -> End<R> {
         let waker = thread_waker();
-        let real = self.timekeeper.is_real();
+        let real = self.ask_clock.is_real();
         loop {
             // By a real clock the park itself ends at the limit; another one needs the alarm. The time
             // is read before the waiter is registered, so that nothing comes between that and the park.
-            let rest = self.limit.filter(|_| real).map(|it| it.at.saturating_sub(self.timekeeper.now()));
+            let rest = self.limit.filter(|_| real).map(|it| it.at.saturating_sub(self.ask_clock.now()));
             match self.look(&waker, !real) {
                 Poll::Ready(end) => return end,
                 Poll::Pending => match rest {
@@ -450,14 +450,14 @@ impl<R> Waiting<R> {
             return Poll::Ready(end);
         }
         if let Some(limit) = self.limit {
-            if self.timekeeper.now() >= limit.at {
+            if self.ask_clock.now() >= limit.at {
                 return Poll::Ready(self.time_out(limit));
             }
             if by_alarm {
                 self.set_alarm(limit, waker);
             }
         }
-        let State::Pending(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
+        let State::PendingReply(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
         if promise.register(waker) {
             return Poll::Ready(self.try_end().expect("the promise has just shown its answer"));
         }
@@ -468,10 +468,10 @@ impl<R> Waiting<R> {
     #[inline]
     fn try_end(&mut self) -> Option<End<R>> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Pending(promise) => match promise.take() {
-                Ok((outcome, spare)) => Some(self.end(outcome, spare)),
+            State::PendingReply(promise) => match promise.take() {
+                Ok((outcome, free_slot)) => Some(self.end(outcome, free_slot)),
                 Err(promise) => {
-                    self.state = State::Pending(promise);
+                    self.state = State::PendingReply(promise);
                     None
                 }
             },
@@ -486,64 +486,64 @@ impl<R> Waiting<R> {
 
     /// Ends the ask at its limit, or with an answer that came before the asker could leave.
     fn time_out(&mut self, limit: Limit) -> End<R> {
-        let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
+        let State::PendingReply(promise) = std::mem::replace(&mut self.state, State::Over) else {
             unreachable!("`try_end` ends all others")
         };
         let left = promise.leave();
-        let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.spare);
-        if matches!(self.timekeeper, Timekeeper::Served(_)) {
+        let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.free_slot);
+        if matches!(self.ask_clock, AskClock::Served(_)) {
             // The actor that serves it ends now, and not when a future is dropped that has given its answer.
-            self.timekeeper = Timekeeper::Static(&NO_SYSTEM);
+            self.ask_clock = AskClock::Static(&NO_SYSTEM);
         }
         end
     }
 
     #[inline]
-    fn end(&mut self, mut outcome: Outcome<R>, spare: Option<Spare<R>>) -> End<R> {
+    fn end(&mut self, mut outcome: Outcome<R>, free_slot: Option<FreeSlot<R>>) -> End<R> {
         self.cancel_alarm();
         let row = match &mut outcome {
-            Ok(_) => Some(Row::Answered),
+            Ok(_) => Some(AskCounter::Answered),
             Err(error) => self.explain(error),
         };
         self.count(row);
         // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
         self.state = State::Over;
-        (outcome, spare)
+        (outcome, free_slot)
     }
 
     /// Has an error say what is known of the ask; returns where that is counted. Here, where the ask has failed, so that
     /// one with an answer pays nothing for it.
     #[cold]
-    fn explain(&self, error: &mut AskError) -> Option<Row> {
+    fn explain(&self, error: &mut AskError) -> Option<AskCounter> {
         if self.is_refused && matches!(error, AskError::NoReply { .. }) {
             // Its port has gone with the request.
             *error = AskError::undeliverable();
         }
-        error.note_target(|| self.timekeeper.asked());
+        error.note_target(|| self.ask_clock.asked());
         error.row()
     }
 
     #[inline]
-    fn count(&self, row: Option<Row>) {
-        row.into_iter().for_each(|row| count(row, self.timekeeper.books()));
+    fn count(&self, row: Option<AskCounter>) {
+        row.into_iter().for_each(|row| count(row, self.ask_clock.counters()));
     }
 
     fn set_alarm(&mut self, limit: Limit, waker: &Waker) {
-        let is_set = |alarm: &Alarm| alarm.waker.will_wake(waker) && self.timekeeper.is_set(alarm.key);
+        let is_set = |alarm: &Alarm| alarm.waker.will_wake(waker) && self.ask_clock.is_set(alarm.key);
         if self.alarm.as_ref().is_some_and(is_set) {
             return;
         }
         self.cancel_alarm();
         // User code, and therefore before anything is set.
         let (waker, kept) = (waker.clone(), waker.clone());
-        let key = self.timekeeper.wake_at(limit.at, waker);
+        let key = self.ask_clock.wake_at(limit.at, waker);
         self.alarm = Some(Alarm { key, waker: kept });
     }
 
     #[inline]
     fn cancel_alarm(&mut self) {
         if let Some(Alarm { key, waker }) = self.alarm.take() {
-            self.timekeeper.cancel(key);
+            self.ask_clock.cancel(key);
             // What it panics with must not keep the ask from being counted.
             quietly(|| drop(waker));
         }
@@ -554,7 +554,7 @@ impl<R> Drop for Waiting<R> {
     fn drop(&mut self) {
         self.cancel_alarm();
         let row = match &self.state {
-            State::Pending(_) | State::Unsent(..) => Some(Row::Cancelled),
+            State::PendingReply(_) | State::Unsent(..) => Some(AskCounter::Cancelled),
             State::Failed(error) => error.row(),
             State::Over => None,
         };
@@ -562,7 +562,7 @@ impl<R> Drop for Waiting<R> {
     }
 }
 
-impl<R> Awaited for Promise<R> {
+impl<R> Awaited for AskerHalf<R> {
     fn is_there(&self) -> bool {
         self.is_answered()
     }
@@ -578,7 +578,7 @@ impl<R> Awaited for Ask<R> {
     }
 
     fn wake(&mut self, waker: &Waker) {
-        if let State::Pending(promise) = &mut self.waiting.state {
+        if let State::PendingReply(promise) = &mut self.waiting.state {
             promise.wake(waker);
         }
     }
@@ -680,9 +680,9 @@ mod tests {
         }
     }
 
-    fn hand_clock() -> (Arc<HandClock>, Timekeeper) {
+    fn hand_clock() -> (Arc<HandClock>, AskClock) {
         let clock = Arc::new(HandClock::default());
-        (clock.clone(), Timekeeper::Shared(clock))
+        (clock.clone(), AskClock::Shared(clock))
     }
 
     fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -693,9 +693,9 @@ mod tests {
 
     #[test]
     fn a_polled_ask_times_out_by_its_own_clock_and_leaves_no_alarm() {
-        let (clock, timekeeper) = hand_clock();
+        let (clock, ask_clock) = hand_clock();
         lock(&clock.inside).now = 5 * SECOND;
-        let (reply_to, ask) = begin::<u8>(timekeeper);
+        let (reply_to, ask) = begin::<u8>(ask_clock);
         let mut ask = ask.within(SECOND);
         assert!(poll(&mut ask).is_pending());
         assert!(poll(&mut ask).is_pending());
@@ -710,8 +710,8 @@ mod tests {
 
     #[test]
     fn an_answer_a_drop_and_a_new_limit_cancel_the_alarm() {
-        let (clock, timekeeper) = hand_clock();
-        let (reply_to, ask) = begin::<u8>(timekeeper.clone());
+        let (clock, ask_clock) = hand_clock();
+        let (reply_to, ask) = begin::<u8>(ask_clock.clone());
         let mut ask = ask.within(SECOND);
         assert!(poll(&mut ask).is_pending());
         let mut ask = ask.within(3 * SECOND);
@@ -721,7 +721,7 @@ mod tests {
         assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
         assert!(clock.alarms().is_empty());
 
-        let (_reply_to, ask) = begin::<u8>(timekeeper);
+        let (_reply_to, ask) = begin::<u8>(ask_clock);
         let mut ask = ask.within(SECOND);
         assert!(poll(&mut ask).is_pending());
         drop(ask);
@@ -730,8 +730,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_there_wins_over_a_limit_that_has_passed() {
-        let (clock, timekeeper) = hand_clock();
-        let (reply_to, ask) = begin(timekeeper);
+        let (clock, ask_clock) = hand_clock();
+        let (reply_to, ask) = begin(ask_clock);
         let ask = ask.within(SECOND);
         reply_to.send(1).expect("in time");
         lock(&clock.inside).now = 2 * SECOND;
@@ -754,8 +754,8 @@ mod tests {
     #[test]
     fn an_ask_whose_waker_panics_when_it_is_let_go_of_is_counted_all_the_same() {
         let counted = thread::spawn(|| {
-            let (_, timekeeper) = hand_clock();
-            let (reply_to, ask) = begin::<u8>(timekeeper);
+            let (_, ask_clock) = hand_clock();
+            let (reply_to, ask) = begin::<u8>(ask_clock);
             let mut ask = ask.within(SECOND);
             let waker = Waker::from(Arc::new(Sore));
             assert!(Pin::new(&mut ask).poll(&mut Context::from_waker(&waker)).is_pending());
@@ -788,15 +788,15 @@ mod tests {
 
     #[test]
     fn a_thread_sleeps_by_a_real_clock() {
-        let (_reply_to, ask) = begin::<u8>(Timekeeper::Shared(Arc::new(Hasty::default())));
+        let (_reply_to, ask) = begin::<u8>(AskClock::Shared(Arc::new(Hasty::default())));
         let after = Duration::from_millis(3);
         assert_eq!(ask.within(after).wait(), Err(AskError::timeout(after)));
     }
 
     #[test]
     fn a_refused_request_is_undeliverable_though_its_port_is_dropped() {
-        let (_, timekeeper) = hand_clock();
-        let (reply_to, mut ask) = begin::<u8>(timekeeper);
+        let (_, ask_clock) = hand_clock();
+        let (reply_to, mut ask) = begin::<u8>(ask_clock);
         refuse(&mut ask, AskError::undeliverable());
         drop(reply_to);
         assert_eq!(ask.wait(), Err(AskError::undeliverable()));
@@ -804,20 +804,20 @@ mod tests {
 
     #[test]
     fn an_asker_keeps_its_slot_only_when_nobody_else_has_it() {
-        let (_, timekeeper) = hand_clock();
+        let (_, ask_clock) = hand_clock();
         let mut asker = Asker::new();
-        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        let (reply_to, pending) = begin_with(&mut asker, ask_clock.clone());
         reply_to.send(1).expect("in time");
         assert_eq!(pending.wait(), Ok(1));
-        assert!(asker.spare.is_some());
+        assert!(asker.free_slot.is_some());
 
-        let (reply_to, pending) = begin_with(&mut asker, timekeeper.clone());
+        let (reply_to, pending) = begin_with(&mut asker, ask_clock.clone());
         let late = reply_to.clone();
         reply_to.send(2).expect("in time");
         assert_eq!(pending.wait(), Ok(2));
-        assert!(asker.spare.is_none());
+        assert!(asker.free_slot.is_none());
 
-        let (reply_to, pending) = begin_with(&mut asker, timekeeper);
+        let (reply_to, pending) = begin_with(&mut asker, ask_clock);
         late.send(3).expect_err("late");
         reply_to.send(4).expect("in time");
         assert_eq!(pending.wait(), Ok(4));
@@ -827,8 +827,8 @@ mod tests {
     fn every_ask_that_was_begun_is_counted_where_it_ended() {
         // In a thread of its own, whose counts are its own.
         let counted = thread::spawn(|| {
-            let (clock, timekeeper) = hand_clock();
-            let ask = || begin::<u8>(timekeeper.clone());
+            let (clock, ask_clock) = hand_clock();
+            let ask = || begin::<u8>(ask_clock.clone());
 
             let (reply_to, answered) = ask();
             let late = reply_to.clone();
@@ -853,8 +853,8 @@ mod tests {
             let (_reply_to, cancelled) = ask();
             drop(cancelled);
 
-            drop(failed::<u8>(AskError::undeliverable(), timekeeper.clone()));
-            drop(failed::<u8>(AskError::NoTime, timekeeper.clone()));
+            drop(failed::<u8>(AskError::undeliverable(), ask_clock.clone()));
+            drop(failed::<u8>(AskError::NoTime, ask_clock.clone()));
             ask_counts::tests::take()
         })
         .join()

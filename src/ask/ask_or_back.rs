@@ -13,26 +13,26 @@ use std::time::Duration;
 /// actor whose question has failed.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StatusFailure<Q> {
+pub struct AskFailedWith<Q> {
     /// Why there is no answer.
     pub error: AskError,
     /// What was asked.
     pub message: Q,
 }
 
-impl<Q> fmt::Debug for StatusFailure<Q> {
+impl<Q> fmt::Debug for AskFailedWith<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StatusFailure").field("error", &self.error).finish_non_exhaustive()
     }
 }
 
-impl<Q> fmt::Display for StatusFailure<Q> {
+impl<Q> fmt::Display for AskFailedWith<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was not answered: {}", std::any::type_name::<Q>(), self.error)
     }
 }
 
-impl<Q> std::error::Error for StatusFailure<Q> {
+impl<Q> std::error::Error for AskFailedWith<Q> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
     }
@@ -57,8 +57,8 @@ impl<Q: Request> AskOrBack<Q> {
     ///
     /// # Errors
     ///
-    /// [`StatusFailure`] says why there is no answer, as [`Ask::wait`] does, and holds the request.
-    pub fn wait(self) -> Result<Q::Reply, StatusFailure<Q>> {
+    /// [`AskFailedWith`] says why there is no answer, as [`Ask::wait`] does, and holds the request.
+    pub fn wait(self) -> Result<Q::Reply, AskFailedWith<Q>> {
         let Self { ask, request } = self;
         with_request(ask.wait(), request)
     }
@@ -68,14 +68,14 @@ impl<Q: Request> AskOrBack<Q> {
 fn with_request<Q: Request>(
     outcome: Result<Q::Reply, AskError>,
     request: Option<Q>,
-) -> Result<Q::Reply, StatusFailure<Q>> {
+) -> Result<Q::Reply, AskFailedWith<Q>> {
     match (outcome, request) {
         (Ok(reply), request) => {
             // Here: a reply that lies where it is returned is leaked if a destructor after that panics.
             drop(request);
             Ok(reply)
         }
-        (Err(error), Some(message)) => Err(StatusFailure { error, message }),
+        (Err(error), Some(message)) => Err(AskFailedWith { error, message }),
         (Err(_), None) => unreachable!("an ask panics when it is polled again"),
     }
 }
@@ -84,7 +84,7 @@ fn with_request<Q: Request>(
 impl<Q: Request> Unpin for AskOrBack<Q> {}
 
 impl<Q: Request> Future for AskOrBack<Q> {
-    type Output = Result<Q::Reply, StatusFailure<Q>>;
+    type Output = Result<Q::Reply, AskFailedWith<Q>>;
 
     /// # Panics
     /// When polled again after it was ready.

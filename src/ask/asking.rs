@@ -2,9 +2,9 @@
 
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, ReplyTo, Request};
-use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::deferred_send;
 
@@ -20,7 +20,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # impl Request for Of { type Reply = u32; }
     /// # impl Actor for Double {
     /// #     type Message = Call<Of>;
-    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> HandlerResult {
     /// #         call.answer(|Of(x)| 2 * x);
     /// #         Ok(())
     /// #     }
@@ -48,14 +48,14 @@ impl<M: Send + 'static> ActorRef<M> {
         M: From<Call<Q>>,
     {
         if deadline.is_zero() {
-            return ask::failed(AskError::NoTime, self.timekeeper());
+            return ask::failed(AskError::NoTime, self.ask_clock());
         }
         self.ask(request).within(deadline)
     }
 
     /// Sends a message that is made around a reply port: the primitive under [`ask`](Self::ask).
     pub fn ask_with<R: Send + 'static, N: Into<M>>(&self, make: impl FnOnce(ReplyTo<R>) -> N) -> Ask<R> {
-        let (reply_to, mut ask) = ask::begin(self.timekeeper());
+        let (reply_to, mut ask) = ask::begin(self.ask_clock());
         let message = make(reply_to).into();
         let (sent, put_off) = deferred_send::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
@@ -70,19 +70,19 @@ impl<M: Send + 'static> ActorRef<M> {
         ask
     }
 
-    pub(crate) fn timekeeper(&self) -> Timekeeper {
+    pub(crate) fn ask_clock(&self) -> AskClock {
         if let Target::Foreign(foreign) = self.target() {
             if let Some(routed) = foreign.routed_ask() {
-                return Timekeeper::Routed(routed);
+                return AskClock::Routed(routed);
             }
         }
-        match self.any() {
-            Some(any) => Timekeeper::Target(any),
-            None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
+        match self.untyped() {
+            Some(any) => AskClock::Target(any),
+            None => AskClock::Static(&crate::time::no_system::NO_SYSTEM),
         }
     }
 
-    /// The reference by which the error of an ask finds the path of this target. As [`timekeeper`](Self::timekeeper), but
+    /// The reference by which the error of an ask finds the path of this target. As [`ask_clock`](Self::ask_clock), but
     /// it calls no user code, and so does not know what stands behind a user's recipient.
     #[inline]
     pub(crate) fn asked(&self) -> Asked {

@@ -1,6 +1,6 @@
 //! Why an ask has no answer.
 
-use crate::core::ask_counts::Row;
+use crate::core::ask_counts::AskCounter;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
@@ -71,7 +71,7 @@ impl fmt::Display for Named<'_> {
 /// # impl Request for Get { type Reply = u32; }
 /// # impl Actor for Forgetful {
 /// #     type Message = Call<Get>;
-/// #     fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
@@ -184,12 +184,12 @@ impl AskError {
     }
 
     /// Where an ask that ends like this is counted; nowhere if it was never begun.
-    pub(super) fn row(&self) -> Option<Row> {
+    pub(super) fn row(&self) -> Option<AskCounter> {
         match self {
-            Self::NoReply { .. } | Self::AllFailed { .. } => Some(Row::NoReply),
-            Self::Timeout { .. } => Some(Row::TimedOut),
-            Self::Undeliverable { .. } | Self::NoRoutees { .. } => Some(Row::Undeliverable),
-            Self::WouldBlockWorker | Self::Stalled => Some(Row::Cancelled),
+            Self::NoReply { .. } | Self::AllFailed { .. } => Some(AskCounter::NoReply),
+            Self::Timeout { .. } => Some(AskCounter::TimedOut),
+            Self::Undeliverable { .. } | Self::NoRoutees { .. } => Some(AskCounter::Undeliverable),
+            Self::WouldBlockWorker | Self::Stalled => Some(AskCounter::Cancelled),
             Self::NoTime => None,
         }
     }

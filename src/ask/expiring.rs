@@ -1,7 +1,7 @@
 //! Messages that are of no use after a time.
 
+use crate::ask::ask_clock::AskClock;
 use crate::ask::fork::{Answerable, Attempt};
-use crate::ask::timekeeper::Timekeeper;
 use crate::ask::to_actor::Bound;
 use crate::core::actor_ref::ActorRef;
 use std::fmt;
@@ -31,7 +31,7 @@ use std::time::Duration;
 /// struct Board(u64);
 /// impl Actor for Board {
 ///     type Message = BoardMsg;
-///     fn receive(&mut self, message: BoardMsg, _: &mut Context<BoardMsg>) -> Done {
+///     fn receive(&mut self, message: BoardMsg, _: &mut Context<BoardMsg>) -> HandlerResult {
 ///         match message {
 ///             BoardMsg::Quote(quote) => self.0 = quote.into_inner().cents,
 ///             BoardMsg::Close => self.0 = 0,
@@ -56,7 +56,7 @@ pub struct Expiring<T> {
     pub message: T,
     /// When its time is over; `None`: never, since that is beyond what a clock can say.
     deadline: Option<Duration>,
-    clock: Timekeeper,
+    clock: AskClock,
 }
 
 impl<T> Expiring<T> {
@@ -97,15 +97,15 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Where the actor [skips](crate::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
     /// is counted as [`skipped`](crate::Ledger::skipped), with the reason
     /// [`Expired`](crate::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
-    /// [lets senders wait](crate::Full::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
+    /// [lets senders wait](crate::OverflowPolicy::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
     ///
-    /// Not to be taken for [`send_within`](crate::topology::Sending::send_within), whose limit is that of the wait for room
+    /// Not to be taken for [`send_within`](crate::topology::SendExt::send_within), whose limit is that of the wait for room
     /// alone.
     pub fn tell_within<T>(&self, message: T, limit: Duration)
     where
         M: From<Expiring<T>>,
     {
-        let clock = self.timekeeper();
+        let clock = self.ask_clock();
         let bound = Bound::by(Some(limit), || clock.clone());
         let deadline = clock.now().checked_add(limit);
         let message = M::from(Expiring { message, deadline, clock });

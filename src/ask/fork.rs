@@ -6,8 +6,8 @@
 //! makes of the reports is its own business: see `routing/logics/first_reply.rs`.
 
 use crate::ask::error::{AskError, AttemptEnd, Outcome};
-use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::core::any_ref::AnyRef;
+use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use std::any::Any;
@@ -19,14 +19,14 @@ use std::sync::Arc as StdArc;
 /// What is done with a message's reply port; made by routers that ask several routees and by actors that skip what nobody
 /// wants, and passed on by [`Answerable::fork`].
 pub struct Attempt {
-    what: What,
+    what: AttemptKind,
 }
 
-enum What {
+enum AttemptKind {
     /// Lend it, and leave it where it is.
     Find(Cell<Option<StdArc<dyn AskerPort>>>),
     /// Replace it by a child's.
-    Child { question: StdArc<dyn Question>, index: u32 },
+    AttemptPort { question: StdArc<dyn Question>, index: u32 },
     /// Replace it by one that is closed: the message is undelivered.
     Close,
     /// Replace it by another of the same request, if it knows how: the message is a further copy.
@@ -38,28 +38,28 @@ enum What {
 impl Attempt {
     /// The attempt number `index` at answering `question`.
     pub(crate) fn new(question: StdArc<dyn Question>, index: u32) -> Self {
-        Self { what: What::Child { question, index } }
+        Self { what: AttemptKind::AttemptPort { question, index } }
     }
 
     /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
     pub(crate) fn refused() -> Self {
-        Self { what: What::Close }
+        Self { what: AttemptKind::Close }
     }
 
     /// No attempt either: the message is one more copy of a request, to be answered by itself.
     pub(crate) fn another() -> Self {
-        Self { what: What::Another }
+        Self { what: AttemptKind::Another }
     }
 
     /// No attempt either: looks whether anybody still wants the message.
     pub(crate) fn look() -> Self {
-        Self { what: What::Look(Cell::new(true)) }
+        Self { what: AttemptKind::Look(Cell::new(true)) }
     }
 
     /// What the look has shown.
     pub(crate) fn is_wanted(&self) -> bool {
         match &self.what {
-            What::Look(wanted) => wanted.get(),
+            AttemptKind::Look(wanted) => wanted.get(),
             _ => true,
         }
     }
@@ -67,7 +67,7 @@ impl Attempt {
     /// If this only looks, tells it whether the message is wanted; whether it does.
     pub(crate) fn looked(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         match &self.what {
-            What::Look(wanted) => {
+            AttemptKind::Look(wanted) => {
                 wanted.set(is_wanted());
                 true
             }
@@ -79,7 +79,7 @@ impl Attempt {
 impl fmt::Debug for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut attempt = f.debug_struct("Attempt");
-        if let What::Child { index, .. } = &self.what {
+        if let AttemptKind::AttemptPort { index, .. } = &self.what {
             attempt.field("index", index);
         }
         attempt.finish_non_exhaustive()
@@ -159,13 +159,14 @@ impl<Q: Request> Answerable for Call<Q> {
 
 fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_success: fn(&R) -> bool) {
     match &attempt.what {
-        What::Look(wanted) => wanted.set(port.wanted()),
-        What::Find(found) => found.set(Some(StdArc::new(port.clone()))),
-        What::Child { question, index } => {
-            *port = ReplyTo::to_own_sink(Child { question: question.clone(), index: *index, is_success });
+        AttemptKind::Look(wanted) => wanted.set(port.wanted()),
+        AttemptKind::Find(found) => found.set(Some(StdArc::new(port.clone()))),
+        AttemptKind::AttemptPort { question, index } => {
+            *port =
+                ReplyTo::to_own_sink(AttemptPort { question: question.clone(), index: *index, is_success });
         }
-        What::Close => *port = ReplyTo::closed(),
-        What::Another => {
+        AttemptKind::Close => *port = ReplyTo::closed(),
+        AttemptKind::Another => {
             if let Some(another) = port.another() {
                 *port = another;
             }
@@ -175,8 +176,8 @@ fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_suc
 
 /// A reference to the port of a message; `None` if it has none. Calls user code.
 pub(crate) fn port_of<M: Answerable>(message: &mut M) -> Option<StdArc<dyn AskerPort>> {
-    let attempt = Attempt { what: What::Find(Cell::new(None)) };
-    let What::Find(found) = &attempt.what else { unreachable!("just made") };
+    let attempt = Attempt { what: AttemptKind::Find(Cell::new(None)) };
+    let AttemptKind::Find(found) = &attempt.what else { unreachable!("just made") };
     if message.fork(&attempt) { found.take() } else { None }
 }
 
@@ -194,7 +195,7 @@ impl RouterId {
         self.number
     }
 
-    pub fn new(head: &AnyRef, number: u32) -> Self {
+    pub fn new(head: &AnyActorRef, number: u32) -> Self {
         Self { place: std::ptr::from_ref(head.core()) as usize, number }
     }
 }
@@ -250,7 +251,7 @@ pub(crate) trait Question: Send + Sync {
     fn win(&self, index: u32, answer: &mut Answering<'_>);
 
     /// One attempt has ended otherwise. Heard once for each; what comes again, or too late, is ignored.
-    fn lose(self: StdArc<Self>, index: u32, end: AttemptEnd);
+    fn record_failed_attempt(self: StdArc<Self>, index: u32, end: AttemptEnd);
 
     /// The router that asks.
     fn router(&self) -> RouterId;
@@ -260,18 +261,18 @@ pub(crate) trait Question: Send + Sync {
 pub(crate) type Answering<'a> = dyn FnMut(StdArc<dyn AskerPort>, &dyn Fn() -> ActorPath) + 'a;
 
 /// One attempt's end of it.
-struct Child<R> {
+struct AttemptPort<R> {
     question: StdArc<dyn Question>,
     index: u32,
     is_success: fn(&R) -> bool,
 }
 
-impl<R: Send + 'static> Behind<R> for Child<R> {
-    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+impl<R: Send + 'static> ReplyDestination<R> for AttemptPort<R> {
+    fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
-                self.question.clone().lose(self.index, AttemptEnd::without_reply(error));
+                self.question.clone().record_failed_attempt(self.index, AttemptEnd::without_reply(error));
                 return Ok(());
             }
         };
@@ -282,7 +283,7 @@ impl<R: Send + 'static> Behind<R> for Child<R> {
                 Err(_) => Some(AttemptEnd::Panicked),
             };
             if let Some(end) = end {
-                self.question.clone().lose(self.index, end);
+                self.question.clone().record_failed_attempt(self.index, end);
                 return Ok(());
             }
         }

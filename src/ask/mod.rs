@@ -5,9 +5,9 @@ pub(crate) mod reply; // requests, calls and reply ports
 pub(crate) mod slot; // the one-shot slot between a port and an asker
 pub(crate) mod slot_pool; // memory for slots
 pub(crate) mod ask; // how an asker waits
-pub(crate) mod timekeeper; // the clock of an ask
+pub(crate) mod ask_clock; // the clock of an ask
 pub(crate) mod spin; // how long an asker stays awake
-pub(crate) mod courtesy; // how it yields meanwhile
+pub(crate) mod yield_guard; // how it yields meanwhile
 pub(crate) mod error; // why there is no answer
 pub(crate) mod ask_or_back; // asks that hand the request back
 pub(crate) mod traced; // asks that tell who answered

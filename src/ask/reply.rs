@@ -2,9 +2,9 @@
 
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::fork::RouterId;
-use crate::ask::slot::{Port, quietly};
-use crate::core::ask_counts::{Row, count, count_late_reply};
-use crate::core::ledger::Books;
+use crate::ask::slot::{ReplierHalf, quietly};
+use crate::core::ask_counts::{AskCounter, count, count_late_reply};
+use crate::core::ledger::Counters;
 use crate::core::pending_send::Awaited;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +96,7 @@ pub struct ReplyTo<R> {
 }
 
 enum Destination<R> {
-    Slot(Port<R>),
+    Slot(ReplierHalf<R>),
     Sink(SinkPort<R>),
 }
 
@@ -116,7 +116,7 @@ impl<R> ReplyTo<R> {
 
     /// Answers, and says by whom to those who want to know; a late reply comes back and is not counted.
     #[inline]
-    pub(crate) fn deliver(self, reply: R, by: By<'_>) -> Result<(), R> {
+    pub(crate) fn deliver(self, reply: R, by: AnsweredBy<'_>) -> Result<(), R> {
         let refused = match self.destination {
             Destination::Slot(port) => port.answer(Ok(reply)),
             Destination::Sink(port) => port.answer(Ok(reply), by),
@@ -176,9 +176,9 @@ impl<R> Clone for ReplyTo<R> {
     }
 }
 
-impl<R> From<Port<R>> for ReplyTo<R> {
+impl<R> From<ReplierHalf<R>> for ReplyTo<R> {
     #[inline]
-    fn from(port: Port<R>) -> Self {
+    fn from(port: ReplierHalf<R>) -> Self {
         Self { destination: Destination::Slot(port) }
     }
 }
@@ -227,7 +227,7 @@ pub trait ReplySink<R>: Send + Sync {
     }
 
     /// Where the ask is counted.
-    fn books(&self) -> Option<&Books> {
+    fn counters(&self) -> Option<&Counters> {
         None
     }
 
@@ -238,18 +238,18 @@ pub trait ReplySink<R>: Send + Sync {
 }
 
 /// Who answered, for those who want to know. A function, since most don't.
-pub(crate) type By<'a> = Option<&'a dyn Fn() -> ActorPath>;
+pub(crate) type AnsweredBy<'a> = Option<&'a dyn Fn() -> ActorPath>;
 
 /// What stands behind a port that has no slot.
-pub(crate) trait Behind<R>: Send + Sync {
+pub(crate) trait ReplyDestination<R>: Send + Sync {
     /// Takes the outcome, once at most; gives back what comes too late.
-    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>>;
+    fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>>;
 
     /// As [`ReplySink::wanted`].
     fn wanted(&self) -> bool;
 
     /// Counts what became of it, if it is an ask of its own and not a part of another.
-    fn count(&self, row: Row) {
+    fn count(&self, row: AskCounter) {
         let _ = row;
     }
 
@@ -270,10 +270,10 @@ pub(crate) trait Behind<R>: Send + Sync {
 }
 
 /// A sink that takes every outcome.
-struct Willing<S>(S);
+struct SinkAdapter<S>(S);
 
-impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
-    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+impl<R, S: ReplySink<R>> ReplyDestination<R> for SinkAdapter<S> {
+    fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         self.0.complete(outcome);
         Ok(())
     }
@@ -282,8 +282,8 @@ impl<R, S: ReplySink<R>> Behind<R> for Willing<S> {
         self.0.wanted()
     }
 
-    fn count(&self, row: Row) {
-        count(row, self.0.books());
+    fn count(&self, row: AskCounter) {
+        count(row, self.0.counters());
     }
 
     fn wake(&self, waker: &Waker) {
@@ -299,18 +299,18 @@ pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
 {
-    count(Row::Begun, sink.books());
-    let reply_to = ReplyTo::to_own_sink(Willing(sink));
+    count(AskCounter::Begun, sink.counters());
+    let reply_to = ReplyTo::to_own_sink(SinkAdapter(sink));
     let Destination::Sink(port) = &reply_to.destination else { unreachable!("just made") };
     let handle = SinkHandle { cell: port.cell.clone() };
     (reply_to, handle)
 }
 
 /// Wants no outcome.
-struct Nobody;
+struct NullSink;
 
-impl<R> Behind<R> for Nobody {
-    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+impl<R> ReplyDestination<R> for NullSink {
+    fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         Err(outcome)
     }
 
@@ -321,14 +321,14 @@ impl<R> Behind<R> for Nobody {
 
 impl<R> ReplyTo<R> {
     /// A port whose outcome goes to `sink`.
-    pub(crate) fn to_own_sink(sink: impl Behind<R> + 'static) -> Self {
+    pub(crate) fn to_own_sink(sink: impl ReplyDestination<R> + 'static) -> Self {
         let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
         Self { destination: Destination::Sink(SinkPort { cell }) }
     }
 
     /// A port of an ask that is over: every reply is late.
     pub(crate) fn closed() -> Self {
-        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: Nobody });
+        let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: NullSink });
         Self { destination: Destination::Sink(SinkPort { cell }) }
     }
 }
@@ -363,7 +363,7 @@ impl<S: ?Sized> SinkCell<S> {
 }
 
 struct SinkPort<R> {
-    cell: Arc<SinkCell<dyn Behind<R>>>,
+    cell: Arc<SinkCell<dyn ReplyDestination<R>>>,
 }
 
 impl<R> SinkPort<R> {
@@ -371,16 +371,16 @@ impl<R> SinkPort<R> {
         !self.cell.is_claimed() && self.cell.sink.wanted()
     }
 
-    fn answer(self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+    fn answer(self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         if self.cell.is_claimed() || !self.cell.claim() {
             return Err(outcome);
         }
         self.complete(outcome, by)
     }
 
-    fn complete(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+    fn complete(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         let row = match &outcome {
-            Ok(_) => Some(Row::Answered),
+            Ok(_) => Some(AskCounter::Answered),
             Err(error) => error.row(),
         };
         row.into_iter().for_each(|row| self.cell.sink.count(row));
@@ -416,7 +416,7 @@ impl<R> Drop for SinkPort<R> {
 
 /// The sink owner's side of an ask.
 pub struct SinkHandle<R> {
-    cell: Arc<SinkCell<dyn Behind<R>>>,
+    cell: Arc<SinkCell<dyn ReplyDestination<R>>>,
 }
 
 impl<R> SinkHandle<R> {
@@ -425,7 +425,7 @@ impl<R> SinkHandle<R> {
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub fn expire(&self) -> bool {
-        self.end(Row::TimedOut)
+        self.end(AskCounter::TimedOut)
     }
 
     /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
@@ -433,7 +433,7 @@ impl<R> SinkHandle<R> {
     /// [`AskError::NoReply`] first.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub fn refuse(&self) -> bool {
-        self.end(Row::Undeliverable)
+        self.end(AskCounter::Undeliverable)
     }
 
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
@@ -450,7 +450,7 @@ impl<R> SinkHandle<R> {
         }
     }
 
-    fn end(&self, row: Row) -> bool {
+    fn end(&self, row: AskCounter) -> bool {
         let won = self.cell.claim();
         if won {
             self.cell.sink.count(row);
@@ -489,7 +489,7 @@ impl<R> fmt::Debug for SinkHandle<R> {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::ask::slot::Spare;
+    use crate::ask::slot::FreeSlot;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Mutex;
 
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_call_answers_with_what_the_handler_makes_of_it() {
-        let (promise, port) = Spare::take().begin();
+        let (promise, port) = FreeSlot::take().begin();
         Call::new(Double(21), port.into()).answer(|double| double.0 * 2);
         let (outcome, _) = promise.take().expect("answered");
         assert_eq!(outcome, Ok(42));
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn a_handler_that_panics_fails_the_ask_at_once() {
-        let (promise, port) = Spare::take().begin();
+        let (promise, port) = FreeSlot::take().begin();
         let call = Call::new(Double(21), port.into());
         catch_unwind(AssertUnwindSafe(|| call.answer(|_| panic!("planted")))).expect_err("planted");
         let (outcome, _) = promise.take().expect("over");

@@ -1,6 +1,6 @@
 //! The one-shot slot between whoever asks and whoever answers.
 //!
-//! A [`Promise`] is the asker's half; [`Port`]s are the answering half and can be cloned. The first port
+//! A [`AskerHalf`] is the asker's half; [`ReplierHalf`]s are the answering half and can be cloned. The first port
 //! to answer wins; when the last one goes without an answer, the slot gets [`AskError::NoReply`]. Both
 //! halves meet in one word, [`Word`]: four flags, and above them the number of living ports.
 //!
@@ -51,7 +51,7 @@ use std::ptr::{self, NonNull};
 use std::task::{RawWakerVTable, Waker};
 
 /// Asker's half of a slot. Dropping it abandons the ask.
-pub struct Promise<R> {
+pub struct AskerHalf<R> {
     slot: NonNull<Slot<R>>,
     /// Identity of the waiter put into the slot last.
     registered: Option<WakerIdentity>,
@@ -61,22 +61,22 @@ pub struct Promise<R> {
 type WakerIdentity = (*const (), *const RawWakerVTable);
 
 /// Replier's half of a slot; the count of ports includes it.
-pub struct Port<R> {
+pub struct ReplierHalf<R> {
     slot: NonNull<Slot<R>>,
 }
 
 /// A slot that nobody else can reach and that holds no outcome and no waiter: ready for another ask.
-pub struct Spare<R> {
+pub struct FreeSlot<R> {
     slot: NonNull<Slot<R>>,
 }
 
 /// What the asker has in hand after leaving.
 #[must_use]
-pub struct Left<R> {
+pub struct AbandonedAsk<R> {
     /// The outcome, if one came before the asker left.
     pub outcome: Option<Outcome<R>>,
     /// The slot, if no port is left in it.
-    pub spare: Option<Spare<R>>,
+    pub free_slot: Option<FreeSlot<R>>,
 }
 
 struct Slot<R> {
@@ -133,21 +133,21 @@ impl Word {
 
 // SAFETY: a port moves an outcome into the slot, from where another thread takes it: `R: Send`. What both
 // halves share besides is a waker, which is `Send`.
-unsafe impl<R: Send> Send for Port<R> {}
+unsafe impl<R: Send> Send for ReplierHalf<R> {}
 // SAFETY: through a shared port one can look at the word and clone the port, which is counted atomically;
 // sending the clone elsewhere is covered by `R: Send`.
-unsafe impl<R: Send> Sync for Port<R> {}
-// SAFETY: as for `Port`; the outcome is taken in the promise's thread. The identity of a waker is compared
+unsafe impl<R: Send> Sync for ReplierHalf<R> {}
+// SAFETY: as for `ReplierHalf`; the outcome is taken in the promise's thread. The identity of a waker is compared
 // and never followed.
-unsafe impl<R: Send> Send for Promise<R> {}
+unsafe impl<R: Send> Send for AskerHalf<R> {}
 // SAFETY: through a shared promise one can only look at the word.
-unsafe impl<R: Send> Sync for Promise<R> {}
+unsafe impl<R: Send> Sync for AskerHalf<R> {}
 // SAFETY: nobody else reaches the slot, and it holds no `R`.
-unsafe impl<R: Send> Send for Spare<R> {}
+unsafe impl<R: Send> Send for FreeSlot<R> {}
 // SAFETY: a shared spare gives access to nothing.
-unsafe impl<R: Send> Sync for Spare<R> {}
+unsafe impl<R: Send> Sync for FreeSlot<R> {}
 
-impl<R> Spare<R> {
+impl<R> FreeSlot<R> {
     /// Takes a slot from the calling thread's free list.
     #[inline]
     pub fn take() -> Self {
@@ -165,7 +165,7 @@ impl<R> Spare<R> {
 
     /// Starts an ask in this slot.
     #[inline]
-    pub fn begin(self) -> (Promise<R>, Port<R>) {
+    pub fn begin(self) -> (AskerHalf<R>, ReplierHalf<R>) {
         let slot = self.slot;
         mem::forget(self);
         // SAFETY: a spare owns its slot.
@@ -173,11 +173,11 @@ impl<R> Spare<R> {
         // Ordering: Relaxed, and a plain store: nobody else can reach the slot before one of the halves
         // made here is handed over, by means that synchronise.
         state.store(PORT, Ordering::Relaxed);
-        (Promise { slot, registered: None }, Port { slot })
+        (AskerHalf { slot, registered: None }, ReplierHalf { slot })
     }
 }
 
-impl<R> Drop for Spare<R> {
+impl<R> Drop for FreeSlot<R> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: a spare is the only one to reach its slot, which holds neither outcome nor waiter.
@@ -185,7 +185,7 @@ impl<R> Drop for Spare<R> {
     }
 }
 
-impl<R> Promise<R> {
+impl<R> AskerHalf<R> {
     fn slot(&self) -> &Slot<R> {
         // SAFETY: a slot is freed only by its asker, or after the GONE that its asker sets; both consume
         // the promise.
@@ -200,7 +200,7 @@ impl<R> Promise<R> {
 
     #[inline]
     fn look(&self) -> Word {
-        // Ordering: Acquire; pairs with the Release half of the exchange in `Port::publish`: whoever sees
+        // Ordering: Acquire; pairs with the Release half of the exchange in `ReplierHalf::publish`: whoever sees
         // FULL sees the outcome. And with the Release with which ports leave: whoever sees no ports
         // comes after everything they did in the slot.
         Word(self.slot().state.load(Ordering::Acquire))
@@ -209,7 +209,7 @@ impl<R> Promise<R> {
     /// Takes the outcome, and the slot with it if no port is left; gives the promise back when there is
     /// no outcome yet.
     #[inline]
-    pub fn take(self) -> Result<(Outcome<R>, Option<Spare<R>>), Self> {
+    pub fn take(self) -> Result<(Outcome<R>, Option<FreeSlot<R>>), Self> {
         let word = self.look();
         if word.is_full() { Ok(self.take_full(word)) } else { Err(self) }
     }
@@ -234,7 +234,7 @@ impl<R> Promise<R> {
         // SAFETY: WAITING is not set, and a publication that saw it would have shown as FULL in
         // `withdraw_waiter`: no replier has the waiter.
         let replaced = self.slot().waiter.with_mut(|waiter| unsafe { (*waiter).replace(waker) });
-        // Ordering: Release; pairs with the Acquire half of the exchange in `Port::publish`: whoever sees
+        // Ordering: Release; pairs with the Acquire half of the exchange in `ReplierHalf::publish`: whoever sees
         // WAITING there sees the waiter. No Acquire: if FULL shows, `take` looks again before it reads.
         let word = Word(self.slot().state.fetch_or(WAITING, Ordering::Release));
         self.registered = Some(identity);
@@ -254,7 +254,7 @@ impl<R> Promise<R> {
     }
 
     /// Leaves the ask. What comes later is late.
-    pub fn leave(self) -> Left<R> {
+    pub fn leave(self) -> AbandonedAsk<R> {
         let mut word = self.look();
         // A waker may hold a whole task: it must not wait for ports that are kept for long.
         let mut waiter = None;
@@ -265,13 +265,13 @@ impl<R> Promise<R> {
         let left = loop {
             word = self.look();
             if word.is_full() {
-                let (outcome, spare) = self.take_full(word);
-                break Left { outcome: Some(outcome), spare };
+                let (outcome, free_slot) = self.take_full(word);
+                break AbandonedAsk { outcome: Some(outcome), free_slot };
             }
             // Not a blind `fetch_or`: with FULL and GONE both set the last port would free the slot while
             // the outcome is still in it.
             //
-            // Ordering: Release; pairs with the Acquire of the last port in `Port::drop`, which frees the
+            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which frees the
             // slot after everything done here.
             let changed = self.slot().state.compare_exchange(
                 word.0,
@@ -282,7 +282,7 @@ impl<R> Promise<R> {
             if changed.is_ok() {
                 // Without FULL there is a port left (the last one answers before it goes); it frees.
                 mem::forget(self);
-                break Left { outcome: None, spare: None };
+                break AbandonedAsk { outcome: None, free_slot: None };
             }
         };
         drop_quietly(waiter);
@@ -291,33 +291,33 @@ impl<R> Promise<R> {
 
     /// Takes the outcome that `word`, just read with Acquire, shows.
     #[inline]
-    fn take_full(self, word: Word) -> (Outcome<R>, Option<Spare<R>>) {
+    fn take_full(self, word: Word) -> (Outcome<R>, Option<FreeSlot<R>>) {
         let slot = self.slot;
         // SAFETY: FULL was seen, so the outcome was written and nobody but the asker touches it; taking it
         // consumes the promise, so it is taken once.
         let outcome = self.slot().outcome.with(|outcome| unsafe { (*outcome).assume_init_read() });
         let mut alone = word.ports() == 0;
         if !alone {
-            // Ordering: Release; pairs with the Acquire of the last port in `Port::drop`, which then frees
+            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which then frees
             // the slot. Acquire: if the last port has left meanwhile, the slot is ours, after its Release.
             alone = Word(self.slot().state.fetch_or(GONE, Ordering::AcqRel)).ports() == 0;
         }
         mem::forget(self);
         // Alone, the asker has the slot without outcome and waiter: a replier that saw WAITING took the
         // waiter before it left, and any other waiter the asker took back itself.
-        let spare = if alone { Some(Spare { slot }) } else { None };
-        (outcome, spare)
+        let free_slot = if alone { Some(FreeSlot { slot }) } else { None };
+        (outcome, free_slot)
     }
 }
 
-impl<R> Drop for Promise<R> {
+impl<R> Drop for AskerHalf<R> {
     fn drop(&mut self) {
         // The copy is consumed in this promise's place, which is never used again.
         let _ = Self { slot: self.slot, registered: None }.leave();
     }
 }
 
-impl<R> Port<R> {
+impl<R> ReplierHalf<R> {
     fn slot(&self) -> &Slot<R> {
         // SAFETY: the slot is freed only when the count is 0, and this port is in the count.
         unsafe { self.slot.as_ref() }
@@ -367,8 +367,8 @@ impl<R> Port<R> {
             let stay = word.is_waiting();
             let next = if stay { word.0 | FULL } else { (word.0 | FULL) - PORT };
             // Ordering: Release publishes the outcome (and, when the port leaves with it, everything it
-            // did in the slot) to the Acquire in `Promise::look`. Acquire pairs with the Release in
-            // `Promise::register`: whoever sees WAITING sees the waiter.
+            // did in the slot) to the Acquire in `AskerHalf::look`. Acquire pairs with the Release in
+            // `AskerHalf::register`: whoever sees WAITING sees the waiter.
             let exchange =
                 slot.state.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed);
             match exchange {
@@ -390,7 +390,7 @@ impl<R> Port<R> {
     }
 }
 
-impl<R> Clone for Port<R> {
+impl<R> Clone for ReplierHalf<R> {
     fn clone(&self) -> Self {
         // Ordering: Relaxed; this port keeps the slot, and whoever gets the new one gets it from us.
         let before = Word(self.slot().state.fetch_add(PORT, Ordering::Relaxed));
@@ -402,12 +402,12 @@ impl<R> Clone for Port<R> {
     }
 }
 
-impl<R> Drop for Port<R> {
+impl<R> Drop for ReplierHalf<R> {
     fn drop(&mut self) {
         let mut word = self.look();
         while word.ports() > 1 {
             // Ordering: Release; pairs with the Acquire of whoever ends up alone with the slot (below, or
-            // in `Promise::look` and `Promise::take_full`), who comes after everything this port did in it.
+            // in `AskerHalf::look` and `AskerHalf::take_full`), who comes after everything this port did in it.
             let left = self.slot().state.compare_exchange_weak(
                 word.0,
                 word.0 - PORT,
@@ -425,7 +425,7 @@ impl<R> Drop for Port<R> {
             let _ = Self { slot: self.slot }.publish(Err(AskError::no_reply()));
             return;
         }
-        // Ordering: Release; pairs with the Acquire in `Promise::look` and `Promise::take_full`, with which the
+        // Ordering: Release; pairs with the Acquire in `AskerHalf::look` and `AskerHalf::take_full`, with which the
         // asker sees no ports. Acquire: with GONE the slot is ours, after the asker's and the other ports' Releases.
         let before = Word(self.slot().state.fetch_sub(PORT, Ordering::AcqRel));
         if before.is_gone() {
@@ -451,7 +451,7 @@ unsafe fn free<R>(slot: NonNull<Slot<R>>) {
     // SAFETY: the caller is the only one to reach the slot; an outcome would not be dropped, but there is
     // none.
     unsafe { slot.drop_in_place() };
-    // SAFETY: every slot's memory comes from `slot_memory::take` in `Spare::take`; its content was dropped.
+    // SAFETY: every slot's memory comes from `slot_memory::take` in `FreeSlot::take`; its content was dropped.
     unsafe { slot_pool::put_back(slot) };
 }
 
@@ -481,43 +481,43 @@ pub fn quietly(act: impl FnOnce()) {
     }
 }
 
-impl<R> fmt::Debug for Promise<R> {
+impl<R> fmt::Debug for AskerHalf<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Promise").field("answered", &self.is_answered()).finish()
     }
 }
 
-impl<R> fmt::Debug for Port<R> {
+impl<R> fmt::Debug for ReplierHalf<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Port").field("wanted", &self.is_wanted()).finish()
     }
 }
 
-impl<R> fmt::Debug for Spare<R> {
+impl<R> fmt::Debug for FreeSlot<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Spare")
+        f.write_str("FreeSlot")
     }
 }
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::Spare;
+    use super::FreeSlot;
     use crate::ask::error::AskError;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{Arc, thread};
     use std::task::{Wake, Waker};
 
     /// Is never woken.
-    struct Sleeper;
+    struct ParkedAsker;
 
-    impl Wake for Sleeper {
+    impl Wake for ParkedAsker {
         fn wake(self: Arc<Self>) {}
     }
 
     #[test]
     fn an_ask_that_is_left_lets_go_of_its_waker_however_long_its_ports_are_kept() {
-        let sleeper = Arc::new(Sleeper);
-        let (mut promise, port) = Spare::<i32>::take().begin();
+        let sleeper = Arc::new(ParkedAsker);
+        let (mut promise, port) = FreeSlot::<i32>::take().begin();
         assert!(!promise.register(&Waker::from(sleeper.clone())));
         assert_eq!(Arc::strong_count(&sleeper), 2);
         drop(promise.leave());
@@ -540,7 +540,7 @@ mod tests {
             }
         }
 
-        let (mut promise, port) = Spare::take().begin();
+        let (mut promise, port) = FreeSlot::take().begin();
         // What is left of each is in the slot.
         assert!(!promise.register(&Waker::from(Arc::new(Sore))));
         assert!(!promise.register(&Waker::from(Arc::new(Sore))), "replaces the first");
@@ -550,45 +550,45 @@ mod tests {
 
     #[test]
     fn an_answer_before_the_look_gives_the_slot_back() {
-        let (promise, port) = Spare::take().begin();
+        let (promise, port) = FreeSlot::take().begin();
         let slot = promise.slot;
         assert!(port.is_wanted());
         port.answer(Ok(7)).expect("first");
-        let (outcome, spare) = promise.take().expect("answered");
+        let (outcome, free_slot) = promise.take().expect("answered");
         assert_eq!(outcome, Ok(7));
-        let spare = spare.expect("no port is left");
-        assert_eq!(spare.slot, slot);
-        drop(spare);
-        assert_eq!(Spare::<i32>::take().slot, slot, "the free list gives the slot again");
+        let free_slot = free_slot.expect("no port is left");
+        assert_eq!(free_slot.slot, slot);
+        drop(free_slot);
+        assert_eq!(FreeSlot::<i32>::take().slot, slot, "the free list gives the slot again");
     }
 
     #[test]
     fn a_slot_with_ports_is_not_given_back() {
-        let (promise, port) = Spare::take().begin();
+        let (promise, port) = FreeSlot::take().begin();
         let late = port.clone();
         port.answer(Ok(7)).expect("first");
-        let (outcome, spare) = promise.take().expect("answered");
+        let (outcome, free_slot) = promise.take().expect("answered");
         assert_eq!(outcome, Ok(7));
-        assert!(spare.is_none());
+        assert!(free_slot.is_none());
         assert!(!late.is_wanted());
         assert_eq!(late.answer(Ok(8)), Err(Ok(8)));
     }
 
     #[test]
     fn the_last_port_gives_back_the_slot_that_its_asker_has_left() {
-        let (promise, port) = Spare::<i32>::take().begin();
+        let (promise, port) = FreeSlot::<i32>::take().begin();
         let slot = promise.slot;
         drop(promise.leave());
         let other = port.clone();
         drop(port);
-        assert_ne!(Spare::<i32>::take().slot, slot);
+        assert_ne!(FreeSlot::<i32>::take().slot, slot);
         drop(other);
-        assert_eq!(Spare::<i32>::take().slot, slot, "the free list gives the slot again");
+        assert_eq!(FreeSlot::<i32>::take().slot, slot, "the free list gives the slot again");
     }
 
     #[test]
     fn only_the_last_port_reports_that_nobody_answered() {
-        let (promise, port) = Spare::<i32>::take().begin();
+        let (promise, port) = FreeSlot::<i32>::take().begin();
         let other = port.clone();
         drop(port);
         assert!(!promise.is_answered());
@@ -599,7 +599,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_nobody_comes_back() {
-        let (promise, port) = Spare::take().begin();
+        let (promise, port) = FreeSlot::take().begin();
         drop(promise);
         assert!(!port.is_wanted());
         assert_eq!(port.answer(Ok("late")), Err(Ok("late")));
@@ -607,7 +607,7 @@ mod tests {
 
     #[test]
     fn the_same_waker_is_registered_once() {
-        let (mut promise, port) = Spare::<i32>::take().begin();
+        let (mut promise, port) = FreeSlot::<i32>::take().begin();
         assert!(!promise.register(Waker::noop()));
         assert!(!promise.register(Waker::noop()));
         drop(port);
@@ -616,8 +616,8 @@ mod tests {
 
     #[test]
     fn spares_and_halves_pass_through_threads_and_are_looked_at_by_several() {
-        let spare = thread::spawn(Spare::<Box<i32>>::take).join().expect("no panic");
-        let (promise, port) = spare.begin();
+        let free_slot = thread::spawn(FreeSlot::<Box<i32>>::take).join().expect("no panic");
+        let (promise, port) = free_slot.begin();
         thread::scope(|scope| {
             let (promise, port) = (&promise, &port);
             let answering = port.clone();
@@ -633,10 +633,10 @@ mod tests {
         });
         drop(port);
         let taking = thread::spawn(move || promise.take().expect("answered"));
-        let (outcome, spare) = taking.join().expect("no panic");
+        let (outcome, free_slot) = taking.join().expect("no panic");
         assert_eq!(outcome, Ok(Box::new(7)));
-        let spare = spare.expect("no port is left");
-        thread::scope(|scope| drop(scope.spawn(|| assert_eq!(format!("{spare:?}"), "Spare"))));
+        let free_slot = free_slot.expect("no port is left");
+        thread::scope(|scope| drop(scope.spawn(|| assert_eq!(format!("{free_slot:?}"), "FreeSlot"))));
     }
 
     /// Counts drops of replies, to find lost and doubled ones.
@@ -655,7 +655,7 @@ mod tests {
         const REPLIERS: usize = 4;
         let drops = Arc::new(AtomicUsize::new(0));
         for round in 0..ROUNDS {
-            let (mut promise, port) = Spare::take().begin();
+            let (mut promise, port) = FreeSlot::take().begin();
             let accepted: usize = thread::scope(|scope| {
                 let repliers: Vec<_> = (0..REPLIERS)
                     .map(|_| {

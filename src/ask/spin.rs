@@ -12,9 +12,9 @@
 //! [`TRIED_EVERY`]th, to notice when answers come sooner. So a thread whose answers take long burns 1 µs and a
 //! sixteenth of 20 for each of them, and one that waits for nothing burns nothing.
 //!
-//! Nor does it yield on a machine where that loses the core; see [`Courtesy`].
+//! Nor does it yield on a machine where that loses the core; see [`YieldGuard`].
 
-use crate::ask::courtesy::Courtesy;
+use crate::ask::yield_guard::YieldGuard;
 use crate::sync::{hint, per_thread};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -32,21 +32,21 @@ const VAIN_MAX: u32 = 4;
 const TRIED_EVERY: u32 = 16;
 
 per_thread! {
-    static PATIENCE: Cell<Patience> = Cell::new(Patience::new());
+    static PATIENCE: Cell<SpinPolicy> = Cell::new(SpinPolicy::new());
 }
 
 per_thread! {
-    static COURTESY: Courtesy = Courtesy::new();
+    static COURTESY: YieldGuard = YieldGuard::new();
 }
 
 /// What a thread has learnt from the waits before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Patience {
+struct SpinPolicy {
     /// Waits in a row in which no answer came before the park.
     in_vain: u32,
 }
 
-impl Patience {
+impl SpinPolicy {
     const fn new() -> Self {
         Self { in_vain: 0 }
     }
@@ -83,18 +83,18 @@ pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
 
 #[cold]
 fn wait_on(is_answered: &dyn Fn() -> bool) {
-    let patience = PATIENCE.with(Cell::get);
+    let spin_policy = PATIENCE.with(Cell::get);
     let was_answered =
-        patience.is_worth_yielding() && COURTESY.with(|courtesy| yield_until(courtesy, is_answered));
-    PATIENCE.with(|kept| kept.set(patience.after_a_wait(was_answered)));
+        spin_policy.is_worth_yielding() && COURTESY.with(|yield_guard| yield_until(yield_guard, is_answered));
+    PATIENCE.with(|kept| kept.set(spin_policy.after_a_wait(was_answered)));
 }
 
 /// Yields for [`AWAKE_MAX`], or until there is an answer; whether there is.
-fn yield_until(courtesy: &Courtesy, is_answered: &dyn Fn() -> bool) -> bool {
+fn yield_until(yield_guard: &YieldGuard, is_answered: &dyn Fn() -> bool) -> bool {
     let began = Instant::now();
     let mut now = began;
-    while now - began < AWAKE_MAX && courtesy.may_yield(now) {
-        courtesy.yield_now();
+    while now - began < AWAKE_MAX && yield_guard.may_yield(now) {
+        yield_guard.yield_now();
         if is_answered() {
             return true;
         }
@@ -109,16 +109,16 @@ mod tests {
 
     #[test]
     fn a_thread_that_yields_in_vain_stops_trying_but_now_and_then() {
-        let mut patience = Patience::new();
+        let mut spin_policy = SpinPolicy::new();
         let mut tried = Vec::new();
         for wait in 0..40 {
-            if patience.is_worth_yielding() {
+            if spin_policy.is_worth_yielding() {
                 tried.push(wait);
             }
-            patience = patience.after_a_wait(false);
+            spin_policy = spin_policy.after_a_wait(false);
         }
         assert_eq!(tried, [0, 1, 2, 3, 16, 32]);
-        assert_eq!(patience.after_a_wait(true), Patience::new());
+        assert_eq!(spin_policy.after_a_wait(true), SpinPolicy::new());
     }
 
     #[test]

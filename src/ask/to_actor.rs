@@ -1,13 +1,13 @@
 //! Asks whose answer is a message to the actor that asked.
 
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
-use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::ActorRef;
-use crate::core::deferred_send::{InVain, Unsent, put_off};
-use crate::core::ledger::Books;
-use crate::core::pending_send::{Awaited, Until};
+use crate::core::deferred_send::{DeferredSend, TimedOutSend, put_off};
+use crate::core::ledger::Counters;
+use crate::core::pending_send::{Awaited, WaitBound};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, lock};
 use crate::time::timers::TimerHandle;
@@ -66,7 +66,7 @@ where
         !self.0.asker.is_closed()
     }
 
-    fn books(&self) -> Option<&Books> {
+    fn counters(&self) -> Option<&Counters> {
         self.0.asker.counting_system().map(SystemCore::ledger)
     }
 
@@ -144,17 +144,17 @@ impl<R: Send + 'static> Ask<R> {
 /// The limit of a question, which bounds its wait for room as well.
 pub(crate) struct Bound {
     /// When it is over, and by whose clock.
-    at: Option<(Duration, Timekeeper)>,
+    at: Option<(Duration, AskClock)>,
 }
 
 impl Bound {
     /// From now, by the clock of the asker's system.
     pub fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
-        Self::by(limit, || asker.timekeeper())
+        Self::by(limit, || asker.ask_clock())
     }
 
     /// From now, by this clock.
-    pub fn by(limit: Option<Duration>, clock: impl FnOnce() -> Timekeeper) -> Self {
+    pub fn by(limit: Option<Duration>, clock: impl FnOnce() -> AskClock) -> Self {
         let at = limit.and_then(|limit| {
             let clock = clock();
             clock.now().checked_add(limit).map(|at| (at, clock))
@@ -163,30 +163,35 @@ impl Bound {
     }
 
     /// When it is over, if it ever is.
-    pub fn until(&self) -> Option<Until<'_>> {
-        self.at.as_ref().map(|(at, clock)| Until { at: *at, clock: &**clock })
+    pub fn until(&self) -> Option<WaitBound<'_>> {
+        self.at.as_ref().map(|(at, clock)| WaitBound { at: *at, clock: &**clock })
     }
 
     /// Sends by `send`, and waits for room until the limit, or until what is `awaited` is there; returns what has waited in
     /// vain, if anything has. A message that is refused meanwhile is sent once more by `way_back`.
     pub fn send<R>(
         &self,
-        books: impl FnOnce() -> Option<StdArc<SystemCore>>,
+        counters: impl FnOnce() -> Option<StdArc<SystemCore>>,
         way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>,
         awaited: &mut dyn Awaited,
         send: impl FnOnce() -> R,
-    ) -> (R, Option<InVain>) {
+    ) -> (R, Option<TimedOutSend>) {
         let Some(until) = self.until() else { return (send(), None) };
         let (sent, put_off) = put_off(send);
         let in_vain =
-            put_off.map(|it| it.returning_by(way_back).counted_by(books()).wait(Some(until), awaited));
+            put_off.map(|it| it.returning_by(way_back).counted_by(counters()).wait(Some(until), awaited));
         (sent, in_vain.filter(|in_vain| !in_vain.is_empty()))
     }
 }
 
 /// Waits for room until the limit, and tells what has become of the request unless it is accepted.
 #[cold]
-fn wait_for_room<R>(unsent: Unsent, until: Until<'_>, limit: Option<Duration>, handle: &mut SinkHandle<R>) {
+fn wait_for_room<R>(
+    unsent: DeferredSend,
+    until: WaitBound<'_>,
+    limit: Option<Duration>,
+    handle: &mut SinkHandle<R>,
+) {
     let in_vain = unsent.wait(Some(until), handle);
     // Before the request is dropped, whose port would say `NoReply`.
     match limit {
@@ -219,13 +224,13 @@ where
 
 impl<M: Send + 'static> ActorRef<M> {
     fn call_after(&self, delay: Duration, call: Box<dyn FnOnce() + Send>) -> Option<TimerHandle> {
-        let any = self.any()?;
+        let any = self.untyped()?;
         let timers = any.core().system.timers();
         Some(timers.call_at(timers.now().saturating_add(delay), call))
     }
 
     fn cancel_timer(&self, timer: TimerHandle) {
-        if let Some(any) = self.any() {
+        if let Some(any) = self.untyped() {
             any.core().system.timers().cancel(timer);
         }
     }
@@ -233,7 +238,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::ask::timekeeper::Asked;
+    use crate::ask::ask_clock::Asked;
     use crate::prelude::*;
     use crate::time::clock::ManualClock;
     use std::sync::mpsc::{Sender, channel};
@@ -245,7 +250,7 @@ mod tests {
 
     impl Actor for Notes {
         type Message = Result<u32, AskError>;
-        fn receive(&mut self, outcome: Self::Message, _: &mut Context<Self::Message>) -> Done {
+        fn receive(&mut self, outcome: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
             Ok(self.0.send(outcome)?)
         }
     }

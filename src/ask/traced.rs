@@ -2,16 +2,16 @@
 
 use crate::ask::ask::Ask;
 use crate::ask::error::Outcome;
-use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
+use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::path::actor_path::ActorPath;
 
 /// A reply, and who gave it: of [`ActorRef::ask_traced`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answered<R> {
+pub struct TracedReply<R> {
     /// The reply.
     pub reply: R,
     /// Who gave it.
@@ -36,7 +36,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # impl Request for Of { type Reply = u32; }
     /// # impl Actor for Double {
     /// #     type Message = Call<Of>;
-    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> Done {
+    /// #     fn receive(&mut self, call: Call<Of>, _: &mut Context<Call<Of>>) -> HandlerResult {
     /// #         call.answer(|Of(x)| 2 * x);
     /// #         Ok(())
     /// #     }
@@ -49,13 +49,13 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn ask_traced<Q>(&self, request: Q) -> Ask<Answered<Q::Reply>>
+    pub fn ask_traced<Q>(&self, request: Q) -> Ask<TracedReply<Q::Reply>>
     where
         Q: Request,
         M: From<Call<Q>>,
     {
         self.ask_with(|to| {
-            let traced = Traced { to, asked: self.any() };
+            let traced = Traced { to, asked: self.untyped() };
             M::from(Call::new(request, ReplyTo::to_own_sink(traced)))
         })
     }
@@ -63,12 +63,12 @@ impl<M: Send + 'static> ActorRef<M> {
 
 /// Puts the name to the reply.
 struct Traced<R> {
-    to: ReplyTo<Answered<R>>,
-    asked: Option<AnyRef>,
+    to: ReplyTo<TracedReply<R>>,
+    asked: Option<AnyActorRef>,
 }
 
-impl<R: Send + 'static> Behind<R> for Traced<R> {
-    fn take(&self, outcome: Outcome<R>, by: By<'_>) -> Result<(), Outcome<R>> {
+impl<R: Send + 'static> ReplyDestination<R> for Traced<R> {
+    fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         match outcome {
             Ok(reply) => {
                 let routee = match (by, &self.asked) {
@@ -76,7 +76,7 @@ impl<R: Send + 'static> Behind<R> for Traced<R> {
                     (None, Some(asked)) => asked.path(),
                     (None, None) => nowhere(),
                 };
-                self.to.clone().deliver(Answered { reply, routee }, None).map_err(|late| Ok(late.reply))
+                self.to.clone().deliver(TracedReply { reply, routee }, None).map_err(|late| Ok(late.reply))
             }
             Err(error) => {
                 self.to.clone().fail(error);

@@ -2,7 +2,7 @@
 //! who wants the messages themselves.
 
 use crate::ask::fork::{Answerable, Attempt};
-use crate::core::dead_letter_sinks::{Mark, Sink, SinkTaken, Undelivered};
+use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists, Mark, Sink};
 use crate::core::dead_letters::DeadLetters;
 use crate::core::event_stream::Subscription;
 use std::any::TypeId;
@@ -68,7 +68,7 @@ impl DeadLetters {
     /// struct Desk;
     /// impl Actor for Desk {
     ///     type Message = DeskMsg;
-    ///     fn receive(&mut self, DeskMsg::Buy(call): DeskMsg, _: &mut Context<DeskMsg>) -> Done {
+    ///     fn receive(&mut self, DeskMsg::Buy(call): DeskMsg, _: &mut Context<DeskMsg>) -> HandlerResult {
     ///         call.answer(|Buy(article)| article.len() as u32);
     ///         Ok(())
     ///     }
@@ -76,14 +76,14 @@ impl DeadLetters {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
-    /// let (sender, left_over) = mpsc::channel();
+    /// let (sender, into_unsent) = mpsc::channel();
     /// let _subscription = system.dead_letters().take::<DeskMsg>(move |undelivered| {
     ///     let _ = sender.send(undelivered.message);
     /// })?;
     /// let desk = system.actor("desk").spawn(|| Desk)?;
     /// desk.stop();
     /// let ask = desk.ask(Buy("apples".into()));
-    /// let DeskMsg::Buy(kept) = left_over.recv()?;
+    /// let DeskMsg::Buy(kept) = into_unsent.recv()?;
     /// assert_eq!(kept.request.0, "apples");
     /// assert!(ask.wait().is_err(), "although the message is kept");
     /// # Ok(())
@@ -92,7 +92,7 @@ impl DeadLetters {
     ///
     /// # Errors
     ///
-    /// [`SinkTaken`] if the type has a sink: a message can be had once.
+    /// [`DeadLetterSinkExists`] if the type has a sink: a message can be had once.
     ///
     /// # Concurrency
     ///
@@ -100,8 +100,8 @@ impl DeadLetters {
     /// subscriber runs on the same thread are counted and dropped, so that nothing goes round.
     pub fn take<M: Answerable + Send + 'static>(
         &self,
-        sink: impl Fn(Undelivered<M>) + Send + Sync + 'static,
-    ) -> Result<Subscription, SinkTaken> {
+        sink: impl Fn(DeadLetterMessage<M>) + Send + Sync + 'static,
+    ) -> Result<Subscription, DeadLetterSinkExists> {
         let close = |message: &mut M| {
             message.fork(&Attempt::refused());
         };
@@ -117,8 +117,8 @@ impl DeadLetters {
     pub fn take_by<M: Send + 'static>(
         &self,
         close: impl Fn(&mut M) + Send + Sync + 'static,
-        sink: impl Fn(Undelivered<M>) + Send + Sync + 'static,
-    ) -> Result<Subscription, SinkTaken> {
+        sink: impl Fn(DeadLetterMessage<M>) + Send + Sync + 'static,
+    ) -> Result<Subscription, DeadLetterSinkExists> {
         self.rules.add_sink(StdArc::new(Sink { close: Box::new(close), take: Box::new(sink) }))?;
         let rules = StdArc::downgrade(&self.rules);
         Ok(Subscription::new(move || {

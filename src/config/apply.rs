@@ -11,7 +11,7 @@ use crate::config::{key, router};
 use crate::core::strategy::{Directive, Restart, Strategy};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::group::config::GroupConfig;
-use crate::mailbox::kind::{Full, Mailbox, MailboxRequirement};
+use crate::mailbox::kind::{Mailbox, MailboxRequirement, OverflowPolicy};
 use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phase;
 use crate::system_settings::SystemSettings;
@@ -147,12 +147,12 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
     if let Some(capacity) = section.capacity {
         mailbox = mailbox.capacity(capacity.usize());
     }
-    let waits = matches!(mailbox.on_full, Full::Wait(_));
+    let waits = matches!(mailbox.on_full, OverflowPolicy::Wait(_));
     mailbox = match (section.on_full, section.wait) {
         (None, None) => mailbox,
-        (Some(OnFull::Wait), Some(limit)) => mailbox.on_full(Full::Wait(limit.0)),
+        (Some(OnFull::Wait), Some(limit)) => mailbox.on_full(OverflowPolicy::Wait(limit.0)),
         // The other key has the value of the code.
-        (None, Some(limit)) if waits => mailbox.on_full(Full::Wait(limit.0)),
+        (None, Some(limit)) if waits => mailbox.on_full(OverflowPolicy::Wait(limit.0)),
         (Some(OnFull::Wait), None) if waits => mailbox,
         (Some(OnFull::Wait), None) => {
             return Err(ConfigError::key(
@@ -163,9 +163,9 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
         (_, Some(_)) => {
             return Err(ConfigError::key(key("wait"), "senders wait only with on-full = \"wait\""));
         }
-        (Some(OnFull::Reject), None) => mailbox.on_full(Full::Reject),
-        (Some(OnFull::DropOldest), None) => mailbox.on_full(Full::DropOldest),
-        (Some(OnFull::DropNewest), None) => mailbox.on_full(Full::DropNewest),
+        (Some(OnFull::Reject), None) => mailbox.on_full(OverflowPolicy::Reject),
+        (Some(OnFull::DropOldest), None) => mailbox.on_full(OverflowPolicy::DropOldest),
+        (Some(OnFull::DropNewest), None) => mailbox.on_full(OverflowPolicy::DropNewest),
     };
     if let Some(guard) = section.guard {
         mailbox = mailbox.guard(guard.u32());

@@ -18,7 +18,7 @@ use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemRef;
 use crate::dispatch::dispatcher::{Dispatcher, default_thread_count};
 use crate::dispatch::mailbox_defaults::Mailboxes;
-use crate::mailbox::kind::{Choice, Full, Mailbox, MailboxRequirement};
+use crate::mailbox::kind::{Choice, Mailbox, MailboxRequirement, OverflowPolicy};
 use crate::settings::deployment::Deployment;
 use crate::system_settings::SystemSettings;
 use std::fmt;
@@ -194,10 +194,10 @@ fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSec
     }
     let kind = if mailbox.capacity.is_some() { MailboxType::Bounded } else { MailboxType::Unbounded };
     let (on_full, wait) = match mailbox.on_full {
-        Full::Reject => (OnFull::Reject, None),
-        Full::DropOldest => (OnFull::DropOldest, None),
-        Full::DropNewest => (OnFull::DropNewest, None),
-        Full::Wait(limit) => (OnFull::Wait, Some(Span(limit))),
+        OverflowPolicy::Reject => (OnFull::Reject, None),
+        OverflowPolicy::DropOldest => (OnFull::DropOldest, None),
+        OverflowPolicy::DropNewest => (OnFull::DropNewest, None),
+        OverflowPolicy::Wait(limit) => (OnFull::Wait, Some(Span(limit))),
     };
     MailboxSection {
         // Without a type the file changes the mailbox that the code has declared.

@@ -1,19 +1,19 @@
 //! The typed reference: the only way to reach an actor, a router, or anything else that takes messages.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
-use crate::core::pending_send::Waiter;
+use crate::core::pending_send::PendingSend;
 use crate::core::{deferred_send, recipient};
 
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
 
 use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::recipient::Foreign;
-use crate::mailbox::mailbox::{Glance, Pushed, Refused};
-use crate::mailbox::state::State;
+use crate::mailbox::mailbox::{LoadSnapshot, Pushed, Refused};
+use crate::mailbox::state::MailboxState;
 use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
@@ -39,7 +39,7 @@ use std::ptr::NonNull;
 /// # struct Idle;
 /// # impl Actor for Idle {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
@@ -101,7 +101,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Sends a message. Never blocks (but see [`Full::Wait`](crate::Full::Wait)) and never fails: what
+    /// Sends a message. Never blocks (but see [`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)) and never fails: what
     /// cannot be delivered is a dead letter, counted and shown to
     /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
@@ -115,19 +115,19 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
+    /// Each holds the message. [`SendError::OverflowPolicy`] when the mailbox is bounded, full, and refuses;
     /// [`SendError::Closed`] when the actor has stopped.
     ///
     /// Of a router:
     ///
-    /// - `Full` when the mailbox of the routee that was chosen is full, or the queue of a
+    /// - `OverflowPolicy` when the mailbox of the routee that was chosen is full, or the queue of a
     ///   [balancing pool](crate::routing::Balancing). No other routee is tried.
     /// - [`SendError::NoRoutee`] when there is no routee, or all have stopped. For each that has, the next one is tried.
     /// - `Closed` when the router itself has stopped or [drains](crate::Router::drain).
     /// - [`SendError::Cycle`] and [`SendError::BadPick`] when routers, or a logic, are wrong.
     ///
     /// A router among the routees that is full, or has no routee, is passed over like one that has stopped; if nobody is
-    /// left then, it is `Full` if any of those was full. A router that sends copies returns no error for a copy, which is a
+    /// left then, it is `OverflowPolicy` if any of those was full. A router that sends copies returns no error for a copy, which is a
     /// dead letter if it is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is
     /// there.
     ///
@@ -137,7 +137,7 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {
             if let Some(system) = self.system() {
-                system.ledger().mine().handed_back(1);
+                system.ledger().for_this_thread().handed_back(1);
             }
         })
     }
@@ -158,12 +158,12 @@ impl<M: Send + 'static> ActorRef<M> {
     fn count_and_send<const PUTS_OFF: bool>(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
-                local.core.system.ledger().mine().sent(1);
+                local.core.system.ledger().for_this_thread().sent(1);
                 self.push::<PUTS_OFF>(local, message)
             }
             Target::Foreign(foreign) => {
                 if let Some(system) = &foreign.system {
-                    system.core().ledger().mine().sent(1);
+                    system.core().ledger().for_this_thread().sent(1);
                 }
                 self.hand_over(foreign, message).map(drop)
             }
@@ -172,18 +172,18 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Delivers a message that is counted as sent already: on its way through a router or an adapter.
     #[inline]
-    pub(crate) fn pass_on(&self, message: M) -> Result<Accepted, SendError<M>> {
+    pub(crate) fn forward_counted(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.target() {
-            Target::Local(local) => self.push::<true>(local, message).map(|()| Accepted::Passed),
+            Target::Local(local) => self.push::<true>(local, message).map(|()| DeliveryStatus::Passed),
             Target::Foreign(foreign) => self.hand_over(foreign, message),
         }
     }
 
-    /// As [`pass_on`](Self::pass_on), of a part of a send that puts waits for room off: what waits behind this reference
+    /// As [`forward_counted`](Self::forward_counted), of a part of a send that puts waits for room off: what waits behind this reference
     /// goes [back](Self::way_back) to it.
     #[cold]
-    pub(crate) fn pass_on_returning(&self, message: M) -> Result<Accepted, SendError<M>> {
-        let (done, put_off) = deferred_send::put_off(|| self.pass_on(message));
+    pub(crate) fn pass_on_returning(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        let (done, put_off) = deferred_send::put_off(|| self.forward_counted(message));
         if let Some(put_off) = put_off {
             put_off.returning_by(|| self.way_back()).keep();
         }
@@ -204,11 +204,11 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Hands a message to what is no actor. `Handled` is returned only where nobody has counted it.
     #[inline]
-    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<Accepted, SendError<M>> {
+    fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let accepted = foreign.recipient.deliver(message)?;
-        if let (Accepted::Handled, Some(system)) = (accepted, &foreign.system) {
-            system.core().ledger().mine().handled(1);
-            return Ok(Accepted::Passed);
+        if let (DeliveryStatus::Handled, Some(system)) = (accepted, &foreign.system) {
+            system.core().ledger().for_this_thread().handled(1);
+            return Ok(DeliveryStatus::Passed);
         }
         Ok(accepted)
     }
@@ -241,7 +241,7 @@ impl<M: Send + 'static> ActorRef<M> {
         message: M,
     ) -> Result<(), SendError<M>> {
         local.mailbox.push_or(message, Ok(()), |claimed, message| {
-            self.go_on::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err)
+            self.send_slow::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err)
         })
     }
 
@@ -249,13 +249,13 @@ impl<M: Send + 'static> ActorRef<M> {
     /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
     /// copied with it from one caller to the next, a message's size and more.
     #[inline(never)]
-    fn go_on<const PUTS_OFF: bool>(
+    fn send_slow<const PUTS_OFF: bool>(
         &self,
         local: &Local<M>,
-        claimed: Option<State>,
+        claimed: Option<MailboxState>,
         message: M,
     ) -> Option<SendError<M>> {
-        match self.settle(local, local.mailbox.go_on(claimed, message)) {
+        match self.settle(local, local.mailbox.push_slow(claimed, message)) {
             Ok(()) => None,
             Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
             Err(Refused::Full(message)) => self.full::<PUTS_OFF>(local, message).err(),
@@ -297,8 +297,8 @@ impl<M: Send + 'static> ActorRef<M> {
     #[cold]
     pub(crate) fn drop_by_policy(&self, local: &Local<M>, message: M) {
         let system = &local.core.system;
-        system.ledger().mine().dropped(1);
-        system.dead_letters().bury(message, DeadLetterReason::Dropped, || self.path());
+        system.ledger().for_this_thread().dropped(1);
+        system.dead_letters().publish_dead_letter(message, DeadLetterReason::Dropped, || self.path());
     }
 
     #[cold]
@@ -311,8 +311,8 @@ impl<M: Send + 'static> ActorRef<M> {
             }
             // A worker that waited could be the one that has to make the room.
             FullPolicy::Wait(_) if self.waits_in_vain() => Err(SendError::Full(message)),
-            FullPolicy::Wait(limit) if PUTS_OFF && deferred_send::are_put_off() => {
-                deferred_send::keep(Box::new(Waiter::new(self.clone(), message, limit, 0)));
+            FullPolicy::Wait(limit) if PUTS_OFF && deferred_send::are_deferred() => {
+                deferred_send::keep(Box::new(PendingSend::new(self.clone(), message, limit, 0)));
                 Ok(())
             }
             FullPolicy::Wait(limit) => {
@@ -338,10 +338,10 @@ impl<M: Send + 'static> ActorRef<M> {
     pub(crate) fn dead_letter(&self, refused: SendError<M>) {
         match self.system() {
             Some(system) => {
-                let nobody = matches!(self.target(), Target::Local(local) if local.core.is_nobody());
+                let nobody = matches!(self.target(), Target::Local(local) if local.core.is_empty_ref());
                 let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
-                system.ledger().mine().dead_lettered(1);
-                system.dead_letters().bury(refused.into_inner(), reason, || self.path());
+                system.ledger().for_this_thread().dead_lettered(1);
+                system.dead_letters().publish_dead_letter(refused.into_inner(), reason, || self.path());
             }
             None => crate::util::panic::drop_guarded(refused),
         }
@@ -359,23 +359,23 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// The untyped reference to the actor behind: a router's is its head. `None` if there is none, as
     /// behind a function.
-    pub fn any(&self) -> Option<AnyRef> {
+    pub fn untyped(&self) -> Option<AnyActorRef> {
         match self.target() {
             Target::Local(_) => Some(self.any_local()),
-            Target::Foreign(foreign) => foreign.recipient.any(),
+            Target::Foreign(foreign) => foreign.recipient.untyped(),
         }
     }
 
-    /// As [`any`](Self::any), where the kind is known.
-    pub(crate) fn any_local(&self) -> AnyRef {
+    /// As [`untyped`](Self::untyped), where the kind is known.
+    pub(crate) fn any_local(&self) -> AnyActorRef {
         debug_assert!(matches!(self.target(), Target::Local(_)));
         // SAFETY: this reference keeps the cell alive.
-        unsafe { AnyRef::retain(self.0) }
+        unsafe { AnyActorRef::retain(self.0) }
     }
 
     /// Where it stands in the tree of actors; `/deadLetters` for what stands nowhere.
     pub fn path(&self) -> ActorPath {
-        match self.any() {
+        match self.untyped() {
             Some(any) => any.path(),
             None => nowhere(),
         }
@@ -383,7 +383,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// A number that tells this incarnation from others at the same path; 0 for what stands nowhere.
     pub fn uid(&self) -> u32 {
-        self.any().map_or(0, |any| any.uid())
+        self.untyped().map_or(0, |any| any.uid())
     }
 
     /// Whether messages are refused: the actor has stopped, or the router has.
@@ -397,40 +397,40 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// How much there is to do behind it; a router's load is that of its least loaded routee.
     #[inline]
-    pub fn load(&self) -> Load {
+    pub fn load(&self) -> RecipientLoad {
         match self.target() {
-            Target::Local(local) => Load::of(local.mailbox.gate.glance()),
+            Target::Local(local) => RecipientLoad::of(local.mailbox.gate.load_snapshot()),
             Target::Foreign(foreign) => foreign.recipient.load(),
         }
     }
 
-    /// The [rank](Load::rank) of its load, without a detour by way of it where many are compared.
+    /// The [rank](RecipientLoad::rank) of its load, without a detour by way of it where many are compared.
     #[inline]
     pub(crate) fn rank(&self) -> u64 {
         match self.target() {
-            Target::Local(local) => Load::of(local.mailbox.gate.glance()).rank(),
+            Target::Local(local) => RecipientLoad::of(local.mailbox.gate.load_snapshot()).rank(),
             Target::Foreign(foreign) => foreign.recipient.load().rank(),
         }
     }
 
     /// What waits for the actor, the message being handled left out: messages in the mailbox and
     /// [stashed](crate::Context::stash), ticks that are due, and notices of ended actors, as
-    /// [`AnyRef::queued`] says. `None` where there is no count.
+    /// [`AnyActorRef::queued`] says. `None` where there is no count.
     pub fn queued(&self) -> Option<usize> {
         if let Target::Local(_) = self.target() {
             return Some(self.any_local().queued());
         }
         match self.load() {
-            Load::Busy { queued } => Some(queued),
-            Load::Idle => Some(0),
-            Load::Suspended | Load::Closed => self.any().map(|any| any.queued()),
-            Load::Unknown => None,
+            RecipientLoad::Busy { queued } => Some(queued),
+            RecipientLoad::Idle => Some(0),
+            RecipientLoad::Suspended | RecipientLoad::Closed => self.untyped().map(|any| any.queued()),
+            RecipientLoad::Unknown => None,
         }
     }
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
     pub fn stop(&self) {
-        if let Some(any) = self.any() {
+        if let Some(any) = self.untyped() {
             any.stop();
         }
     }
@@ -440,7 +440,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that
     /// messages pass by: it ends at once, and its children with it, whatever lies in their mailboxes.
     pub fn poison(&self) {
-        if let Some(any) = self.any() {
+        if let Some(any) = self.untyped() {
             any.poison();
         }
     }
@@ -448,7 +448,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
     /// decides what then happens, by default it stops.
     pub fn kill(&self) {
-        if let Some(any) = self.any() {
+        if let Some(any) = self.untyped() {
             any.kill();
         }
     }
@@ -498,7 +498,7 @@ pub(crate) enum Target<'a, M> {
 /// How much there is to do behind a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Load {
+pub enum RecipientLoad {
     /// Nothing queued, nothing being handled.
     Idle,
     /// Something being handled (or about to be), and this many messages behind it.
@@ -514,14 +514,14 @@ pub enum Load {
     Unknown,
 }
 
-impl Load {
+impl RecipientLoad {
     #[inline]
-    fn of(glance: Glance) -> Self {
+    fn of(glance: LoadSnapshot) -> Self {
         match glance {
-            Glance::Closed => Self::Closed,
-            Glance::Suspended => Self::Suspended,
-            Glance::Idle => Self::Idle,
-            Glance::Busy { queued } => Self::Busy { queued: queued as usize },
+            LoadSnapshot::Closed => Self::Closed,
+            LoadSnapshot::Suspended => Self::Suspended,
+            LoadSnapshot::Idle => Self::Idle,
+            LoadSnapshot::Busy { queued } => Self::Busy { queued: queued as usize },
         }
     }
 
@@ -529,11 +529,11 @@ impl Load {
     #[inline]
     pub(crate) fn rank(self) -> u64 {
         match self {
-            Load::Idle => 0,
-            Load::Busy { queued } => 1 + queued as u64,
-            Load::Unknown => u64::MAX - 2,
-            Load::Suspended => u64::MAX - 1,
-            Load::Closed => u64::MAX,
+            RecipientLoad::Idle => 0,
+            RecipientLoad::Busy { queued } => 1 + queued as u64,
+            RecipientLoad::Unknown => u64::MAX - 2,
+            RecipientLoad::Suspended => u64::MAX - 1,
+            RecipientLoad::Closed => u64::MAX,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! beside that sum: their asks were counted when they ended. A port knows no system, so a late reply is counted in the
 //! books that its thread used last.
 
-use crate::core::ledger::{Books, count_late};
+use crate::core::ledger::{Counters, count_late};
 
 /// Numbers of asks, by what became of them.
 ///
@@ -33,7 +33,7 @@ pub struct ReplyCounts {
 
 /// One row of [`ReplyCounts`].
 #[derive(Clone, Copy, Debug)]
-pub enum Row {
+pub enum AskCounter {
     Begun,
     Answered,
     NoReply,
@@ -44,15 +44,15 @@ pub enum Row {
 }
 
 /// How many rows there are.
-pub const ROW_COUNT: usize = Row::Late as usize + 1;
+pub const ROW_COUNT: usize = AskCounter::Late as usize + 1;
 
 /// Counts one more in `row` of these books, if there are any.
 #[inline]
-pub fn count(row: Row, books: Option<&Books>) {
+pub fn count(row: AskCounter, counters: Option<&Counters>) {
     #[cfg(test)]
     tests::note(row);
-    if let Some(books) = books {
-        books.mine().ask(row);
+    if let Some(counters) = counters {
+        counters.for_this_thread().ask(row);
     }
 }
 
@@ -60,22 +60,22 @@ pub fn count(row: Row, books: Option<&Books>) {
 #[inline]
 pub fn count_late_reply() {
     #[cfg(test)]
-    tests::note(Row::Late);
+    tests::note(AskCounter::Late);
     count_late();
 }
 
 impl ReplyCounts {
     /// The counts from a value for each row. Asks for what has begun last: where asks are counted meanwhile, an end may
     /// be missing, and never a beginning, so that [`pending`](Self::pending) does not fall below 0.
-    pub fn from_rows(value: impl Fn(Row) -> u64) -> Self {
+    pub fn from_rows(value: impl Fn(AskCounter) -> u64) -> Self {
         Self {
-            answered: value(Row::Answered),
-            no_reply: value(Row::NoReply),
-            timed_out: value(Row::TimedOut),
-            undeliverable: value(Row::Undeliverable),
-            cancelled: value(Row::Cancelled),
-            late: value(Row::Late),
-            begun: value(Row::Begun),
+            answered: value(AskCounter::Answered),
+            no_reply: value(AskCounter::NoReply),
+            timed_out: value(AskCounter::TimedOut),
+            undeliverable: value(AskCounter::Undeliverable),
+            cancelled: value(AskCounter::Cancelled),
+            late: value(AskCounter::Late),
+            begun: value(AskCounter::Begun),
         }
     }
 
@@ -90,14 +90,14 @@ impl ReplyCounts {
 pub mod tests {
     //! What one thread has counted, for tests without a system.
 
-    use super::{ROW_COUNT, ReplyCounts, Row};
+    use super::{AskCounter, ROW_COUNT, ReplyCounts};
     use std::cell::Cell;
 
     std::thread_local! {
         pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
     }
 
-    pub fn note(row: Row) {
+    pub fn note(row: AskCounter) {
         ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
     }
 

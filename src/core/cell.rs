@@ -5,7 +5,7 @@
 //! ├── Owned<M>
 //! │   ├── Local<M>                 what ActorRef<M> points to
 //! │   │   ├── mailbox
-//! │   │   │   ├── gate             what AnyRef points to; knows nothing of M
+//! │   │   │   ├── gate             what AnyActorRef points to; knows nothing of M
 //! │   │   │   │   └── header       task link, vtable, dispatcher, count of references
 //! │   │   │   └── first slot
 //! │   │   └── core                 name, parent, children, system
@@ -15,22 +15,22 @@
 //! └── recipe                       makes the state, again at each restart
 //! ```
 //!
-//! **Who keeps a cell.** `refs` counts the references: each `ActorRef`, each `AnyRef` (a parent's list of
+//! **Who keeps a cell.** `refs` counts the references: each `ActorRef`, each `AnyActorRef` (a parent's list of
 //! children, watch lists, routee tables and timers hold those), and one for the actor's life, which the
 //! turn that ends the actor gives back last. Whoever pushes holds a reference until it has returned, so
 //! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::children::Children;
 use crate::core::control::Control;
-use crate::core::dispatchers::OwnHome;
+use crate::core::dispatchers::OwnedPlacement;
 use crate::core::full_policy::FullPolicy;
-use crate::core::meaning::Meaning;
+use crate::core::recipient_identity::RecipientIdentity;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 #[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind as DispatcherKind;
-use crate::dispatch::placement::Home;
+use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping::Stepper;
 use crate::mailbox::mailbox;
@@ -61,8 +61,8 @@ pub struct VTable {
     /// Frees the allocation, and hands on the reference to its parent.
     ///
     /// Safety: the last reference is gone.
-    pub free: unsafe fn(NonNull<Header>) -> Option<AnyRef>,
-    /// Where in the allocation the [`Core`] lies; 0 for foreign ones, which have none.
+    pub free: unsafe fn(NonNull<Header>) -> Option<AnyActorRef>,
+    /// Where in the allocation the [`ActorCore`] lies; 0 for foreign ones, which have none.
     pub core_offset: usize,
     /// The type of message that is taken.
     pub message_type: fn() -> TypeId,
@@ -84,7 +84,7 @@ pub struct Header {
     task: Task,
     pub vtable: &'static VTable,
     /// Where the actor runs; null for foreign ones. Alive as long as the core's system, or in the core itself.
-    home: *const Home,
+    placement: *const Placement,
     refs: AtomicU32,
     pub kind: Kind,
 }
@@ -93,15 +93,21 @@ pub struct Header {
 const REFS_MAX: u32 = i32::MAX as u32;
 
 impl Header {
-    pub fn new(run: RunFn, vtable: &'static VTable, home: *const Home, refs: u32, kind: Kind) -> Self {
-        Self { task: Task::new(run), vtable, home, refs: AtomicU32::new(refs), kind }
+    pub fn new(
+        run: RunFn,
+        vtable: &'static VTable,
+        placement: *const Placement,
+        refs: u32,
+        kind: Kind,
+    ) -> Self {
+        Self { task: Task::new(run), vtable, placement, refs: AtomicU32::new(refs), kind }
     }
 
     /// Whether the actor runs on the calling thread and on no other, or in this very turn, so that what this thread waits
     /// for it cannot do.
     pub fn runs_only_here(&self) -> bool {
         // SAFETY: null, or as the field says; and who has a header keeps its core alive.
-        unsafe { self.home.as_ref() }.is_some_and(|home| home.needs_this_thread(&self.task))
+        unsafe { self.placement.as_ref() }.is_some_and(|placement| placement.needs_this_thread(&self.task))
     }
 
     /// Counts one more reference.
@@ -122,7 +128,7 @@ impl Header {
     pub unsafe fn release(header: NonNull<Header>) {
         // SAFETY: the caller's contract; and what gave the last one back says so.
         unsafe {
-            if Self::give_back(header) {
+            if Self::release_one(header) {
                 Self::free(header);
             }
         }
@@ -134,7 +140,7 @@ impl Header {
     ///
     /// As [`release`](Self::release), but for the last one.
     #[inline]
-    unsafe fn give_back(header: NonNull<Header>) -> bool {
+    unsafe fn release_one(header: NonNull<Header>) -> bool {
         // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
         let left = unsafe { &header.as_ref().refs }
             // Ordering: Release; pairs with the Acquire fence in `free`. Whoever frees sees all uses.
@@ -152,7 +158,7 @@ impl Header {
     unsafe fn free(header: NonNull<Header>) {
         let mut header = header;
         loop {
-            // Ordering: Acquire; pairs with the Release decrement in `give_back`, of all other references.
+            // Ordering: Acquire; pairs with the Release decrement in `release_one`, of all other references.
             fence(Ordering::Acquire);
             // SAFETY: the last reference is gone, and so nobody else is here.
             let parent = unsafe {
@@ -163,7 +169,7 @@ impl Header {
             let Some(parent) = parent else { return };
             header = parent.into_counted();
             // SAFETY: what was freed had this reference, and hands it on.
-            if !unsafe { Self::give_back(header) } {
+            if !unsafe { Self::release_one(header) } {
                 return;
             }
         }
@@ -216,15 +222,15 @@ pub unsafe fn send_system(
     }
 }
 
-/// Gives the actor a turn, or a further look if it has one: see [`Gate::nudge`].
+/// Gives the actor a turn, or a further look if it has one: see [`Gate::request_look`].
 ///
 /// # Safety
 ///
 /// As for [`gate`].
-pub unsafe fn nudge(header: NonNull<Header>) {
+pub unsafe fn request_look(header: NonNull<Header>) {
     // SAFETY: passed on to the caller.
-    if unsafe { gate(header) }.nudge() {
-        // SAFETY: as above, and the nudge gave us the token.
+    if unsafe { gate(header) }.request_look() {
+        // SAFETY: as above, and the wakeup gave us the token.
         unsafe { schedule(header) };
     }
 }
@@ -238,20 +244,20 @@ pub unsafe fn nudge(header: NonNull<Header>) {
 pub unsafe fn schedule(header: NonNull<Header>) {
     // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
     // or is the core's own.
-    let home = unsafe { &*header.as_ref().home };
+    let placement = unsafe { &*header.as_ref().placement };
     #[cfg(feature = "testkit")]
-    if let Home::Stepping(stepper, kind) = home {
+    if let Placement::Stepping(stepper, kind) = placement {
         // SAFETY: passed on to the caller.
         return unsafe { schedule_stepping(header, &**stepper, *kind) };
     }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
-    home.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
+    placement.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }
 
 /// What is known of an actor without knowing its types.
-pub struct Core {
+pub struct ActorCore {
     pub system: StdArc<SystemCore>,
-    pub parent: Option<AnyRef>,
+    pub parent: Option<AnyActorRef>,
     pub name: Name,
     /// Its place among the parent's anonymous children.
     pub slot: u32,
@@ -273,12 +279,12 @@ pub struct Core {
     pub full: FullPolicy,
     /// Wins over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
-    pub children: Children<AnyRef>,
+    pub children: Children<AnyActorRef>,
     /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
-    pub own_home: Option<StdArc<OwnHome>>,
+    pub own_home: Option<StdArc<OwnedPlacement>>,
 }
 
-impl Core {
+impl ActorCore {
     /// Notes that the actor ends without further ado.
     pub fn note_stop(&self) {
         // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
@@ -292,13 +298,13 @@ impl Core {
     }
 
     /// One more notice is on its way here.
-    pub fn notice_comes(&self) {
+    pub fn count_notice(&self) {
         // Ordering: Relaxed; a number for onlookers, and nothing is read through it.
         self.notices.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A notice has been acted upon, or dropped.
-    pub fn notice_goes(&self) {
+    pub fn uncount_notice(&self) {
         // Ordering: Relaxed; as above.
         self.notices.fetch_sub(1, Ordering::Relaxed);
     }
@@ -306,7 +312,7 @@ impl Core {
     /// Parts with control that does not act any more.
     pub fn drop_control(&self, control: Control) {
         if control.is_notice() {
-            self.notice_goes();
+            self.uncount_notice();
         }
         drop_guarded(control);
     }
@@ -341,7 +347,7 @@ impl Core {
 #[cold]
 unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind: DispatcherKind) {
     // SAFETY: passed on to the caller.
-    let actor = unsafe { AnyRef::retain(header) };
+    let actor = unsafe { AnyActorRef::retain(header) };
     // SAFETY: passed on to the caller.
     let task = unsafe { TaskRef::new(header.cast::<Task>()) };
     stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
@@ -352,7 +358,7 @@ unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind
 #[repr(C)]
 pub struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, Control, M>,
-    pub core: Core,
+    pub core: ActorCore,
 }
 
 // SAFETY: the mailbox synchronises senders and owner by itself, the home that its header points to is shared and outlives
@@ -364,14 +370,14 @@ unsafe impl<M: Send> Sync for Local<M> {}
 // What these vouch for without a look at it.
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
-    may_be_shared::<Core>();
+    may_be_shared::<ActorCore>();
 };
 
 /// What stands behind a reference that is no actor's, without its type of message.
 pub trait Referent {
     /// What it means; `None` for what only its clones mean.
-    fn meaning(&self) -> Option<&dyn Meaning>;
+    fn meaning(&self) -> Option<&dyn RecipientIdentity>;
 
     /// The actor behind it, if that is the same for as long as it exists.
-    fn place(&self) -> Option<AnyRef>;
+    fn place(&self) -> Option<AnyActorRef>;
 }

@@ -23,14 +23,14 @@ pub struct Children<C>(Mutex<Inner<C>>);
 
 struct Inner<C> {
     /// `None` until the first child, since most actors have none.
-    family: Option<Box<Family<C>>>,
+    children: Option<Box<ChildTable<C>>>,
     /// The parent is ending: no more children.
     closed: bool,
     /// How often the parent is suspended; a new child starts so too.
     suspended: u32,
 }
 
-struct Family<C> {
+struct ChildTable<C> {
     /// In order, so that what a parent does to all its children it does in the same order in each run.
     named: BTreeMap<Box<str>, C>,
     anonymous: Slab<C>,
@@ -41,7 +41,7 @@ struct Family<C> {
     /// The reference that the parent is known by where it is not its own: a router's, of its head.
     front: Option<Box<dyn Any + Send>>,
     /// What its children find of their parent, whoever it is.
-    keeper: Option<Box<dyn Any + Send>>,
+    parent_data: Option<Box<dyn Any + Send>>,
     /// How many messages wait for whichever child takes them.
     queued: Option<Box<dyn Fn() -> usize + Send>>,
 }
@@ -53,7 +53,7 @@ pub enum Refusal {
 }
 
 /// What a parent tells a child that is about to be made.
-pub struct Birth {
+pub struct ChildStart {
     pub name: Name,
     pub slot: u32,
     pub suspended: u32,
@@ -61,11 +61,11 @@ pub struct Birth {
 
 impl<C> Default for Children<C> {
     fn default() -> Self {
-        Self(Mutex::new(Inner { family: None, closed: false, suspended: 0 }))
+        Self(Mutex::new(Inner { children: None, closed: false, suspended: 0 }))
     }
 }
 
-impl<C> Default for Family<C> {
+impl<C> Default for ChildTable<C> {
     fn default() -> Self {
         Self {
             named: BTreeMap::new(),
@@ -73,7 +73,7 @@ impl<C> Default for Family<C> {
             nameless: Vec::new(),
             generated: 0,
             front: None,
-            keeper: None,
+            parent_data: None,
             queued: None,
         }
     }
@@ -82,7 +82,7 @@ impl<C> Default for Family<C> {
 impl<C: Child> Children<C> {
     /// Those of a parent that starts suspended so often.
     pub fn of_suspended(suspended: u32) -> Self {
-        Self(Mutex::new(Inner { family: None, closed: false, suspended }))
+        Self(Mutex::new(Inner { children: None, closed: false, suspended }))
     }
 
     /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
@@ -90,33 +90,33 @@ impl<C: Child> Children<C> {
     pub fn adopt<E>(
         &self,
         name: Option<&str>,
-        make: impl FnOnce(Birth) -> Result<C, E>,
+        make: impl FnOnce(ChildStart) -> Result<C, E>,
     ) -> Result<Result<(), E>, Refusal> {
         let mut inner = lock(&self.0);
         if inner.closed {
             return Err(Refusal::Closed);
         }
         let suspended = inner.suspended;
-        let family = inner.family.get_or_insert_default();
+        let children = inner.children.get_or_insert_default();
         match name {
             Some(name) => {
-                if family.named.contains_key(name) {
+                if children.named.contains_key(name) {
                     return Err(Refusal::NameTaken);
                 }
                 let key: Box<str> = name.into();
-                let birth = Birth { name: Name::Given(key.clone()), slot: 0, suspended };
-                Ok(make(birth).map(|child| {
-                    family.named.insert(key, child);
+                let start = ChildStart { name: Name::Given(key.clone()), slot: 0, suspended };
+                Ok(make(start).map(|child| {
+                    children.named.insert(key, child);
                 }))
             }
             None => {
-                let number = family.generated;
-                let entry = family.anonymous.vacant_entry();
+                let number = children.generated;
+                let entry = children.anonymous.vacant_entry();
                 let slot = u32::try_from(entry.key()).expect("fewer than 2^32 living children");
-                let birth = Birth { name: Name::Generated(number), slot, suspended };
-                Ok(make(birth).map(|child| {
+                let start = ChildStart { name: Name::Generated(number), slot, suspended };
+                Ok(make(start).map(|child| {
                     entry.insert(child);
-                    family.generated += 1;
+                    children.generated += 1;
                 }))
             }
         }
@@ -125,17 +125,17 @@ impl<C: Child> Children<C> {
     /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
     pub fn remove(&self, child: &C) -> Option<C> {
         let mut inner = lock(&self.0);
-        let family = inner.family.as_mut()?;
+        let children = inner.children.as_mut()?;
         match child.name() {
-            Name::Given(name) => match family.named.get(name) {
-                Some(known) if known == child => family.named.remove(name),
+            Name::Given(name) => match children.named.get(name) {
+                Some(known) if known == child => children.named.remove(name),
                 _ => {
-                    let at = family.nameless.iter().position(|known| known == child)?;
-                    Some(family.nameless.swap_remove(at))
+                    let at = children.nameless.iter().position(|known| known == child)?;
+                    Some(children.nameless.swap_remove(at))
                 }
             },
-            Name::Generated(_) => match family.anonymous.get(child.slot() as usize) {
-                Some(known) if known == child => Some(family.anonymous.remove(child.slot() as usize)),
+            Name::Generated(_) => match children.anonymous.get(child.slot() as usize) {
+                Some(known) if known == child => Some(children.anonymous.remove(child.slot() as usize)),
                 _ => None,
             },
             Name::Nobody(_) => None,
@@ -143,22 +143,22 @@ impl<C: Child> Children<C> {
     }
 
     /// Frees the name of a child that is ending, for its successor.
-    pub fn pass_on_name(&self, child: &C) {
+    pub fn hand_name_over(&self, child: &C) {
         let mut inner = lock(&self.0);
-        let Some(family) = &mut inner.family else { return };
+        let Some(children) = &mut inner.children else { return };
         let Name::Given(name) = child.name() else { return };
-        if family.named.get(name) == Some(child) {
-            family.nameless.extend(family.named.remove(name));
+        if children.named.get(name) == Some(child) {
+            children.nameless.extend(children.named.remove(name));
         }
     }
 
     /// Whether `child` is one.
     pub fn contains(&self, child: &C) -> bool {
         let inner = lock(&self.0);
-        let Some(family) = &inner.family else { return false };
+        let Some(children) = &inner.children else { return false };
         match child.name() {
-            Name::Given(name) => family.named.get(name) == Some(child) || family.nameless.contains(child),
-            Name::Generated(_) => family.anonymous.get(child.slot() as usize) == Some(child),
+            Name::Given(name) => children.named.get(name) == Some(child) || children.nameless.contains(child),
+            Name::Generated(_) => children.anonymous.get(child.slot() as usize) == Some(child),
             Name::Nobody(_) => false,
         }
     }
@@ -166,13 +166,13 @@ impl<C: Child> Children<C> {
     /// The child of this name, given or generated.
     pub fn get(&self, name: &str) -> Option<C> {
         let inner = lock(&self.0);
-        let family = inner.family.as_ref()?;
-        if let Some(child) = family.named.get(name) {
+        let children = inner.children.as_ref()?;
+        if let Some(child) = children.named.get(name) {
             return Some(child.clone());
         }
         let number = generated_number(name)?;
         let is_it = |child: &C| matches!(child.name(), Name::Generated(other) if *other == number);
-        family.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
+        children.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
     }
 
     /// All of them, now.
@@ -182,8 +182,8 @@ impl<C: Child> Children<C> {
 
     pub fn is_empty(&self) -> bool {
         let inner = lock(&self.0);
-        inner.family.as_ref().is_none_or(|family| {
-            family.named.is_empty() && family.anonymous.is_empty() && family.nameless.is_empty()
+        inner.children.as_ref().is_none_or(|children| {
+            children.named.is_empty() && children.anonymous.is_empty() && children.nameless.is_empty()
         })
     }
 
@@ -192,43 +192,47 @@ impl<C: Child> Children<C> {
         lock(&self.0).closed
     }
 
-    /// Takes no more children from now on. Returns the front and the keeper, to be dropped: they refer to the parent.
+    /// Takes no more children from now on. Returns the front and the parent_data, to be dropped: they refer to the parent.
     pub fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
         let mut inner = lock(&self.0);
         inner.closed = true;
-        inner.family.as_mut().map(|family| [family.front.take(), family.keeper.take()]).unwrap_or_default()
+        inner
+            .children
+            .as_mut()
+            .map(|children| [children.front.take(), children.parent_data.take()])
+            .unwrap_or_default()
     }
 
     /// Says what children find of their parent.
-    pub fn set_keeper<T: Clone + Send + 'static>(&self, keeper: T) {
-        lock(&self.0).family.get_or_insert_default().keeper = Some(Box::new(keeper));
+    pub fn set_parent_data<T: Clone + Send + 'static>(&self, parent_data: T) {
+        lock(&self.0).children.get_or_insert_default().parent_data = Some(Box::new(parent_data));
     }
 
     /// What children find of their parent, if it is a `T`.
-    pub fn keeper<T: Clone + 'static>(&self) -> Option<T> {
-        lock(&self.0).family.as_ref()?.keeper.as_ref()?.downcast_ref::<T>().cloned()
+    pub fn parent_data<T: Clone + 'static>(&self) -> Option<T> {
+        lock(&self.0).children.as_ref()?.parent_data.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Says which reference the parent is known by to those who look for one of its type.
     pub fn set_front<T: Clone + Send + 'static>(&self, front: T) {
-        lock(&self.0).family.get_or_insert_default().front = Some(Box::new(front));
+        lock(&self.0).children.get_or_insert_default().front = Some(Box::new(front));
     }
 
     /// Says how to count the messages that wait for whichever child takes them.
     pub fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
-        lock(&self.0).family.get_or_insert_default().queued = Some(Box::new(count));
+        lock(&self.0).children.get_or_insert_default().queued = Some(Box::new(count));
     }
 
     /// Messages that wait for whichever child takes them.
     pub fn queued(&self) -> usize {
         let inner = lock(&self.0);
-        let count = inner.family.as_ref().and_then(|family| family.queued.as_ref());
+        let count = inner.children.as_ref().and_then(|children| children.queued.as_ref());
         count.map_or(0, |count| count())
     }
 
     /// The parent's front, if it is a `T`.
     pub fn front<T: Clone + 'static>(&self) -> Option<T> {
-        lock(&self.0).family.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
+        lock(&self.0).children.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Sets how often children made from now on start suspended, and returns those that exist.
@@ -242,9 +246,9 @@ impl<C: Child> Children<C> {
 
 impl<C: Child> Inner<C> {
     fn all(&self) -> Vec<C> {
-        self.family.as_ref().map_or_else(Vec::new, |family| {
-            let anonymous = family.anonymous.iter().map(|(_, child)| child);
-            family.named.values().chain(anonymous).chain(&family.nameless).cloned().collect()
+        self.children.as_ref().map_or_else(Vec::new, |children| {
+            let anonymous = children.anonymous.iter().map(|(_, child)| child);
+            children.named.values().chain(anonymous).chain(&children.nameless).cloned().collect()
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Control messages, which govern an actor's life. They travel on the system lane of its mailbox.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 use std::any::Any;
 
@@ -20,15 +20,15 @@ pub enum Control {
     /// Make a new state; the failure is what led to it.
     Restart(Failure),
     /// A child has failed and waits for a verdict.
-    ChildFailed { child: AnyRef, failure: Failure },
+    ChildFailed { child: AnyActorRef, failure: Failure },
     /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
-    ChildStopped { child: AnyRef, watchers: Box<[AnyRef]> },
+    ChildStopped { child: AnyActorRef, watchers: Box<[AnyActorRef]> },
     /// Tell this actor when you end.
-    Watch(AnyRef),
+    Watch(AnyActorRef),
     /// Don't.
-    Unwatch(AnyRef),
+    Unwatch(AnyActorRef),
     /// Watch this actor, as if by `Context::watch`.
-    Adopt(AnyRef),
+    Adopt(AnyActorRef),
     /// There is something to do that only the actor itself knows of.
     Nudge,
     /// Positioned: a watched actor has ended.
@@ -59,7 +59,7 @@ impl Control {
 /// A question for an actor's reference. Dropped before it is answered, it says that there is no actor.
 pub trait Inquiry: Send {
     /// The actor is there.
-    fn answer(self: Box<Self>, actor: AnyRef);
+    fn answer(self: Box<Self>, actor: AnyActorRef);
 }
 
 /// How an actor leaves a router.
@@ -78,7 +78,7 @@ pub enum Leaving {
 #[non_exhaustive]
 pub struct Terminated {
     /// Who has ended.
-    pub actor: AnyRef,
+    pub actor: AnyActorRef,
     /// Whether it was alive when the watch began: false when it had ended before.
     pub existence_confirmed: bool,
 }

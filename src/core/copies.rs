@@ -42,7 +42,7 @@ impl<M: Send + 'static> ActorRef<M> {
             Target::Local(local) => set(&local.core.takes_copies),
             Target::Foreign(foreign) => {
                 let told = guarded(|| {
-                    if let Some(actor) = foreign.recipient.any() {
+                    if let Some(actor) = foreign.recipient.untyped() {
                         set(&actor.core().takes_copies);
                     }
                     foreign.recipient.expect_copies();

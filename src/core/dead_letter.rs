@@ -31,7 +31,7 @@ pub enum DeadLetterReason {
     /// The router had no routee that took it.
     NoRoutee,
     /// A keyed group's inner router named nobody for it:
-    /// [`Outcome::Discard`](crate::topology::Outcome::Discard), [`Outcome::Default`](crate::topology::Outcome::Default).
+    /// [`KeyRoute::Discard`](crate::topology::KeyRoute::Discard), [`KeyRoute::Default`](crate::topology::KeyRoute::Default).
     Discarded,
     /// Routers route to each other in a circle: see [`SendError::Cycle`].
     Cycle,

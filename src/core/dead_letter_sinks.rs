@@ -12,14 +12,14 @@ use std::sync::Arc as StdArc;
 
 /// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`](crate::DeadLetters::take).
 #[non_exhaustive]
-pub struct Undelivered<M> {
+pub struct DeadLetterMessage<M> {
     /// The message. Its reply port, if it has one, is closed: who asked has been told already.
     pub message: M,
     /// For whom it was, and why it was not taken.
     pub letter: DeadLetter,
 }
 
-impl<M> fmt::Debug for Undelivered<M> {
+impl<M> fmt::Debug for DeadLetterMessage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Undelivered").field("letter", &self.letter).finish_non_exhaustive()
     }
@@ -28,12 +28,12 @@ impl<M> fmt::Debug for Undelivered<M> {
 /// A type of message has a sink already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SinkTaken {
+pub struct DeadLetterSinkExists {
     /// The name of the type.
     pub message_type: &'static str,
 }
 
-impl fmt::Display for SinkTaken {
+impl fmt::Display for DeadLetterSinkExists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -43,7 +43,7 @@ impl fmt::Display for SinkTaken {
     }
 }
 
-impl std::error::Error for SinkTaken {}
+impl std::error::Error for DeadLetterSinkExists {}
 
 /// What is known of types of messages.
 #[derive(Default)]
@@ -65,7 +65,7 @@ pub(crate) struct Mark<M>(pub(crate) Box<dyn Fn(&M) -> bool + Send + Sync>);
 /// Takes messages of one type.
 pub struct Sink<M> {
     pub(crate) close: Box<dyn Fn(&mut M) + Send + Sync>,
-    pub(crate) take: Box<dyn Fn(Undelivered<M>) + Send + Sync>,
+    pub(crate) take: Box<dyn Fn(DeadLetterMessage<M>) + Send + Sync>,
 }
 
 impl<M> Sink<M> {
@@ -74,7 +74,7 @@ impl<M> Sink<M> {
     pub fn take(&self, mut message: M, letter: DeadLetter) {
         quietly(move || {
             (self.close)(&mut message);
-            (self.take)(Undelivered { message, letter });
+            (self.take)(DeadLetterMessage { message, letter });
         });
     }
 }
@@ -118,7 +118,7 @@ impl Rules {
         crate::util::panic::drop_guarded(replaced);
     }
 
-    pub(crate) fn add_sink<M: 'static>(&self, sink: StdArc<Sink<M>>) -> Result<(), SinkTaken> {
+    pub(crate) fn add_sink<M: 'static>(&self, sink: StdArc<Sink<M>>) -> Result<(), DeadLetterSinkExists> {
         let refused = match lock(&self.by_type).sinks.entry(TypeId::of::<M>()) {
             Entry::Occupied(_) => Some(sink),
             Entry::Vacant(place) => {
@@ -132,7 +132,7 @@ impl Rules {
             None => Ok(()),
             Some(refused) => {
                 crate::util::panic::drop_guarded(refused);
-                Err(SinkTaken { message_type: std::any::type_name::<M>() })
+                Err(DeadLetterSinkExists { message_type: std::any::type_name::<M>() })
             }
         }
     }

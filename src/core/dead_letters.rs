@@ -8,7 +8,7 @@
 use crate::core::dead_letter::{DeadLetter, DeadLetterReason, nowhere};
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::dead_letter_sinks::Rules;
-use crate::core::event_stream::{ByFunction, EventGroup, EventStream, Members, Subscriber, Subscription};
+use crate::core::event_stream::{ByFunction, EventGroup, EventStream, EventTypes, Subscriber, Subscription};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -105,7 +105,7 @@ impl From<Unhandled> for AnyDeadLetter {
 }
 
 impl EventGroup for AnyDeadLetter {
-    fn members(members: &mut Members<Self>) {
+    fn members(members: &mut EventTypes<Self>) {
         members.add::<DeadLetter>().add::<SuppressedDeadLetter>().add::<Dropped>().add::<Unhandled>();
     }
 }
@@ -215,7 +215,7 @@ impl DeadLetters {
     /// Tells of a message that nobody takes, and hands it to the sink of its type, or drops it. It is counted
     /// already, and who asked by it knows. Nothing unwinds out of here.
     #[cold]
-    pub(crate) fn bury<M: Send + 'static>(
+    pub(crate) fn publish_dead_letter<M: Send + 'static>(
         &self,
         message: M,
         reason: DeadLetterReason,

@@ -3,18 +3,18 @@
 //! `ask(..)` does not know how long its asker will wait: that is said by `within`, which comes after it. So an ask never
 //! waits for room itself. While it sends, the calling thread *puts off* every wait for room, wherever on the way of the
 //! message it begins: at the actor, at a router's routee, or at the members of a group. The message that is put off
-//! stays with the ask as [`Unsent`], and is waited for when the asker says how long, or begins to wait for the answer.
+//! stays with the ask as [`DeferredSend`], and is waited for when the asker says how long, or begins to wait for the answer.
 //! When the asker's limit is over first, or it has its answer from elsewhere, or it gives the question up, the message is
 //! a dead letter, and never delivered.
 //!
-//! A message that waits at a router's routee which ends meanwhile goes [back](PutOff::returning_by) to the router, as
+//! A message that waits at a router's routee which ends meanwhile goes [back](DeferredSends::returning_by) to the router, as
 //! a message does whose sender waits there; a copy, of which others have been sent, does not.
 //!
 //! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
 
 use crate::core::dead_letter::DeadLetterReason;
-use crate::core::ledger::Row;
-use crate::core::pending_send::{Awaited, Later, Until, Watch, Watched, wait_until};
+use crate::core::ledger::ThreadCounters;
+use crate::core::pending_send::{Awaited, PendingDelivery, WaitBound, Watch, Watched, wait_until};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
 use std::any::Any;
@@ -38,12 +38,12 @@ per_thread! {
 
 per_thread! {
     /// What was put off: a list for each send that has put something off, the innermost last.
-    static KEPT: RefCell<Vec<Vec<Box<dyn Later>>>> = RefCell::new(Vec::new());
+    static KEPT: RefCell<Vec<Vec<Box<dyn PendingDelivery>>>> = RefCell::new(Vec::new());
 }
 
 /// Sends by `send`, and puts off the waits for room.
 #[inline]
-pub fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<PutOff>) {
+pub fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
     let scope = Scope::begin(PUT_OFF);
     let sent = send();
     (sent, scope.end())
@@ -52,7 +52,7 @@ pub fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<PutOff>) {
 /// Runs user code that sends for itself: there waits for room block the thread as ever.
 #[inline]
 pub fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
-    if !are_put_off() {
+    if !are_deferred() {
         return run();
     }
     let _scope = Scope::begin(BLOCK);
@@ -61,7 +61,7 @@ pub fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
 
 /// Whether a wait for room on this thread is to be put off.
 #[inline]
-pub fn are_put_off() -> bool {
+pub fn are_deferred() -> bool {
     WAITS.with(Cell::get) != BLOCK && KEPT.try_with(|_| ()).is_ok()
 }
 
@@ -75,9 +75,9 @@ pub fn note_copies() {
     });
 }
 
-/// Puts a wait for room off; only where waits [are](are_put_off).
+/// Puts a wait for room off; only where waits [are](are_deferred).
 #[cold]
-pub fn keep(later: Box<dyn Later>) {
+pub fn keep(later: Box<dyn PendingDelivery>) {
     let before = WAITS.with(|waits| waits.replace(waits.get() | HAVE_PUT_OFF));
     let is_first = before & HAVE_PUT_OFF == 0;
     KEPT.with(|kept| {
@@ -101,7 +101,7 @@ impl Scope {
     }
 
     #[inline]
-    fn end(self) -> Option<PutOff> {
+    fn end(self) -> Option<DeferredSends> {
         let after = WAITS.with(|flag| flag.replace(self.before));
         std::mem::forget(self);
         if after & HAVE_PUT_OFF != 0 { taken(after) } else { None }
@@ -119,20 +119,20 @@ impl Drop for Scope {
 }
 
 #[cold]
-fn taken(waits: u8) -> Option<PutOff> {
+fn taken(waits: u8) -> Option<DeferredSends> {
     let later = KEPT.with(|kept| kept.borrow_mut().pop())?;
-    Some(PutOff { later, are_copies: waits & COPIES != 0 })
+    Some(DeferredSends { later, are_copies: waits & COPIES != 0 })
 }
 
 /// What one send has put off.
 #[must_use = "what was put off is counted as sent, and has no outcome yet"]
-pub struct PutOff {
-    later: Vec<Box<dyn Later>>,
+pub struct DeferredSends {
+    later: Vec<Box<dyn PendingDelivery>>,
     /// Others were sent copies.
     are_copies: bool,
 }
 
-impl PutOff {
+impl DeferredSends {
     /// Has the message sent once more by `way_back`, an `ActorRef` of its type, if the actor that it waits for refuses it;
     /// not so a copy.
     pub fn returning_by(mut self, way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>) -> Self {
@@ -158,82 +158,82 @@ impl PutOff {
     }
 
     /// What is counted as sent and is waited for already.
-    pub fn into_later(self) -> Vec<Box<dyn Later>> {
+    pub fn into_later(self) -> Vec<Box<dyn PendingDelivery>> {
         self.later
     }
 
     /// Says whose books have counted it as sent; `None`: those of the actors that it waits for.
-    pub fn counted_by(self, books: Option<StdArc<SystemCore>>) -> Unsent {
+    pub fn counted_by(self, counters: Option<StdArc<SystemCore>>) -> DeferredSend {
         // It was counted on its way to the mailbox.
-        count(&self.later, books.as_deref(), |row| row.take_back_sent(1));
-        Unsent { later: Mutex::new(self.later), books }
+        count(&self.later, counters.as_deref(), |row| row.subtract_sent(1));
+        DeferredSend { later: Mutex::new(self.later), counters }
     }
 }
 
 /// Counts each in the books that count it: these, or those of the actor that it waits for.
-fn count(later: &[Box<dyn Later>], books: Option<&SystemCore>, act: impl Fn(&Row)) {
+fn count(later: &[Box<dyn PendingDelivery>], counters: Option<&SystemCore>, act: impl Fn(&ThreadCounters)) {
     for later in later {
-        act(books.unwrap_or_else(|| later.system()).ledger().mine());
+        act(counters.unwrap_or_else(|| later.system()).ledger().for_this_thread());
     }
 }
 
 /// What waits for room, and is waited for by its asker. Dropped before, it is dead letters. It counts as sent only when it
 /// is taken out, to be offered again or given up: so the ledger balances while an asker keeps it.
-pub struct Unsent {
+pub struct DeferredSend {
     /// Behind a lock, which is never taken, since what waits is not shared by threads.
-    later: Mutex<Vec<Box<dyn Later>>>,
-    books: Option<StdArc<SystemCore>>,
+    later: Mutex<Vec<Box<dyn PendingDelivery>>>,
+    counters: Option<StdArc<SystemCore>>,
 }
 
-impl Unsent {
+impl DeferredSend {
     /// Adds what another send has put off, which the same books count.
     pub fn join(&mut self, mut other: Self) {
         let added = std::mem::take(of(&mut other.later));
         of(&mut self.later).extend(added);
     }
 
-    fn take(&mut self) -> Vec<Box<dyn Later>> {
+    fn take(&mut self) -> Vec<Box<dyn PendingDelivery>> {
         let later = std::mem::take(of(&mut self.later));
-        count(&later, self.books.as_deref(), |row| row.sent(1));
+        count(&later, self.counters.as_deref(), |row| row.sent(1));
         later
     }
 
     /// Waits until each is accepted or refused, or has waited for as long as its mailbox says; and no longer than
     /// `until`, and until what is `awaited` is there, after which none is delivered any more.
-    pub fn wait(mut self, until: Option<Until<'_>>, awaited: &mut dyn Awaited) -> InVain {
+    pub fn wait(mut self, until: Option<WaitBound<'_>>, awaited: &mut dyn Awaited) -> TimedOutSend {
         let later = self.take();
         let over = wait_until(later, until, Some(awaited));
         let is_late = !over.is_empty() && until.is_some_and(|until| until.is_over());
-        InVain { over, books: self.books.take(), is_late }
+        TimedOutSend { over, counters: self.counters.take(), is_late }
     }
 }
 
-fn of(later: &mut Mutex<Vec<Box<dyn Later>>>) -> &mut Vec<Box<dyn Later>> {
+fn of(later: &mut Mutex<Vec<Box<dyn PendingDelivery>>>) -> &mut Vec<Box<dyn PendingDelivery>> {
     later.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Drop for Unsent {
+impl Drop for DeferredSend {
     fn drop(&mut self) {
         for later in self.take() {
-            later.give_up(self.books.as_deref(), DeadLetterReason::Full);
+            later.abandon(self.counters.as_deref(), DeadLetterReason::Full);
         }
     }
 }
 
-impl fmt::Debug for Unsent {
+impl fmt::Debug for DeferredSend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Unsent")
     }
 }
 
 /// What has waited in vain. When this is dropped, it is dead letters; its asker is to be told before.
-pub struct InVain {
-    over: Vec<(Box<dyn Later>, DeadLetterReason)>,
-    books: Option<StdArc<SystemCore>>,
+pub struct TimedOutSend {
+    over: Vec<(Box<dyn PendingDelivery>, DeadLetterReason)>,
+    counters: Option<StdArc<SystemCore>>,
     is_late: bool,
 }
 
-impl InVain {
+impl TimedOutSend {
     pub fn is_empty(&self) -> bool {
         self.over.is_empty()
     }
@@ -249,10 +249,10 @@ impl InVain {
     }
 }
 
-impl Drop for InVain {
+impl Drop for TimedOutSend {
     fn drop(&mut self) {
         for (later, reason) in self.over.drain(..) {
-            later.give_up(self.books.as_deref(), reason);
+            later.abandon(self.counters.as_deref(), reason);
         }
     }
 }

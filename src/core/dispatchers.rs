@@ -4,7 +4,7 @@ use crate::core::build_error::{AliasFault, BuildError};
 use crate::core::error::SpawnError;
 use crate::dispatch::dispatcher::{Dispatcher, Kind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
-use crate::dispatch::placement::Home;
+use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
@@ -44,22 +44,22 @@ pub struct Dispatchers {
 pub enum Dispatch {
     /// Its threads run as long as the system. Cells point to the home, so it stays where it is; there is none
     /// where each actor has a thread of its own.
-    Lasting { running: Running, home: Option<Box<Home>> },
+    Lasting { running: Running, placement: Option<Box<Placement>> },
     /// Its threads run while it has actors.
     OnDemand(StdArc<OnDemand>),
 }
 
 /// Where a new actor is to run.
-pub struct Place {
+pub struct ResolvedPlacement {
     /// For its cell; alive as long as the system, or as `own` if there is one.
-    pub home: *const Home,
+    pub placement: *const Placement,
     /// Not in a `Box`: moving one asserts that nothing else points into it.
-    pub own: Option<StdArc<OwnHome>>,
+    pub own: Option<StdArc<OwnedPlacement>>,
 }
 
 /// A home that belongs to one actor, to be left once.
-pub struct OwnHome {
-    home: Home,
+pub struct OwnedPlacement {
+    placement: Placement,
     entered: Option<StdArc<OnDemand>>,
 }
 
@@ -187,16 +187,16 @@ impl Dispatchers {
     /// # Errors
     ///
     /// There is none of that name, a thread that the actor needs cannot be had, or the system has shut down.
-    pub fn place(&self, name: Option<&str>, system: &str) -> Result<Place, SpawnError> {
+    pub fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
         let own = match self.find(name)? {
-            Dispatch::Lasting { home: Some(home), .. } => {
-                return Ok(Place { home: &raw const **home, own: None });
+            Dispatch::Lasting { placement: Some(placement), .. } => {
+                return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
             }
-            Dispatch::Lasting { running, home: None } => {
-                OwnHome { home: running.new_task_home().map_err(SpawnError::Thread)?, entered: None }
+            Dispatch::Lasting { running, placement: None } => {
+                OwnedPlacement { placement: running.place_task().map_err(SpawnError::Thread)?, entered: None }
             }
             Dispatch::OnDemand(threads) => match threads.enter() {
-                Ok(home) => OwnHome { home, entered: Some(threads.clone()) },
+                Ok(placement) => OwnedPlacement { placement, entered: Some(threads.clone()) },
                 Err(EnterError::Start(error)) => return Err(SpawnError::Thread(error)),
                 Err(EnterError::Stopped) => {
                     return Err(SpawnError::ShutDown { system: system.to_owned() });
@@ -204,7 +204,7 @@ impl Dispatchers {
             },
         };
         let own = StdArc::new(own);
-        Ok(Place { home: &raw const own.home, own: Some(own) })
+        Ok(ResolvedPlacement { placement: &raw const own.placement, own: Some(own) })
     }
 
     /// Those whose threads run while they have actors.
@@ -250,19 +250,19 @@ impl Dispatch {
             let threads = OnDemand::start(name, recipe, patience)?;
             return Ok(Self::OnDemand(StdArc::new(threads)));
         }
-        let running = recipe.start(&name, crate::util::reclaim::standing)?;
-        let home = match running.kind() {
+        let running = recipe.start(&name, crate::util::reclaim::go_online)?;
+        let placement = match running.kind() {
             Kind::Pinned => None,
-            _ => Some(Box::new(running.new_task_home()?)),
+            _ => Some(Box::new(running.place_task()?)),
         };
-        Ok(Self::Lasting { running, home })
+        Ok(Self::Lasting { running, placement })
     }
 }
 
-impl OwnHome {
+impl OwnedPlacement {
     /// The actor is gone and will not be scheduled again: a thread of its own ends. Returns the threads that it shared.
     pub fn release(&self) -> Option<&StdArc<OnDemand>> {
-        self.home.release();
+        self.placement.release();
         self.entered.as_ref()
     }
 }

@@ -26,8 +26,8 @@ pub enum SendError<M> {
     /// No route of a [topology](crate::topology) leads anywhere for the message.
     NoRoute(M),
     /// A keyed group's inner router has named nobody for the message
-    /// ([`Outcome::Discard`](crate::topology::Outcome::Discard),
-    /// [`Outcome::Default`](crate::topology::Outcome::Default)). The group lives, and takes others.
+    /// ([`KeyRoute::Discard`](crate::topology::KeyRoute::Discard),
+    /// [`KeyRoute::Default`](crate::topology::KeyRoute::Default)). The group lives, and takes others.
     Discarded(M),
     /// A routing logic named a routee that does not exist.
     BadPick {

@@ -45,7 +45,7 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// struct Till(u32, mpsc::Sender<u32>);
 /// impl Actor for Till {
 ///     type Message = Sold;
-///     fn receive(&mut self, Sold(cents): Sold, _: &mut Context<Sold>) -> Done {
+///     fn receive(&mut self, Sold(cents): Sold, _: &mut Context<Sold>) -> HandlerResult {
 ///         self.0 += cents;
 ///         self.1.send(self.0)?;
 ///         Ok(())
@@ -151,7 +151,7 @@ pub trait Subscriber: Send + Sync {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{EventGroup, Members};
+/// use pointsman::{EventGroup, EventTypes};
 ///
 /// #[derive(Clone)]
 /// struct Opened(u32);
@@ -174,7 +174,7 @@ pub trait Subscriber: Send + Sync {
 /// }
 ///
 /// impl EventGroup for Door {
-///     fn members(members: &mut Members<Self>) {
+///     fn members(members: &mut EventTypes<Self>) {
 ///         members.add::<Opened>().add::<Closed>();
 ///     }
 /// }
@@ -191,16 +191,16 @@ pub trait Subscriber: Send + Sync {
 /// ```
 pub trait EventGroup: Sized + Send + 'static {
     /// Names the types of events that belong to it.
-    fn members(members: &mut Members<Self>);
+    fn members(members: &mut EventTypes<Self>);
 }
 
 /// The types of events that belong to the group `G`.
-pub struct Members<G>(Vec<Member<G>>);
+pub struct EventTypes<G>(Vec<Member<G>>);
 
 /// The type of an event, and how the event becomes a `G`.
 pub(crate) type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
 
-impl<G> Members<G> {
+impl<G> EventTypes<G> {
     /// Adds a type.
     pub fn add<E>(&mut self) -> &mut Self
     where
@@ -212,7 +212,7 @@ impl<G> Members<G> {
     }
 }
 
-impl<G> fmt::Debug for Members<G> {
+impl<G> fmt::Debug for EventTypes<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Members").field("count", &self.0.len()).finish()
     }
@@ -220,7 +220,7 @@ impl<G> fmt::Debug for Members<G> {
 
 /// The members of a group.
 pub(crate) fn members<G: EventGroup>() -> Vec<Member<G>> {
-    let mut members = Members(Vec::new());
+    let mut members = EventTypes(Vec::new());
     G::members(&mut members);
     members.0
 }

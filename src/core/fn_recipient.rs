@@ -2,15 +2,15 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::error::SendError;
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
 
 /// Handles each message where it is sent.
 struct Function<F>(F);
 
 impl<M, F: Fn(M) + Send + Sync + 'static> Recipient<M> for Function<F> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         (self.0)(message);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
 }
 

@@ -95,7 +95,7 @@ impl fmt::Display for Ledger {
 
 /// One thread's counts.
 #[derive(Debug, Default)]
-pub struct Row {
+pub struct ThreadCounters {
     counts: CachePadded<Counts>,
 }
 
@@ -139,18 +139,18 @@ macro_rules! adders {
     };
 }
 
-impl Row {
+impl ThreadCounters {
     adders! { sent handled dead_lettered handed_back dropped skipped ticked worked ends_begun ends_done }
 
     /// Counts what became of an ask.
     #[inline]
-    pub fn ask(&self, kind: ask_counts::Row) {
+    pub fn ask(&self, kind: ask_counts::AskCounter) {
         self.add(&self.counts.asks[kind as usize], 1);
     }
 
     /// Counts fewer as handled: a handler could not keep what it had got.
-    pub fn take_back_handled(&self, count: u64) {
-        // Work before and after: `Books::work` is never equal across a step back.
+    pub fn subtract_handled(&self, count: u64) {
+        // Work before and after: `Counters::work` is never equal across a step back.
         self.worked(1);
         // The sum of all rows wraps, too.
         self.add(&self.counts.handled, count.wrapping_neg());
@@ -158,7 +158,7 @@ impl Row {
     }
 
     /// Counts fewer as sent: questions that wait with their askers are not sent yet.
-    pub fn take_back_sent(&self, count: u64) {
+    pub fn subtract_sent(&self, count: u64) {
         // The sum of all rows wraps, too.
         self.add(&self.counts.sent, count.wrapping_neg());
     }
@@ -170,31 +170,31 @@ impl Row {
             counter.fetch_add(count, Ordering::Release);
         } else {
             // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs
-            // with the Acquire loads of `Books::sum` and `Books::work`: whoever sees a message handled also sees it sent.
+            // with the Acquire loads of `Counters::sum` and `Counters::work`: whoever sees a message handled also sees it sent.
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
         }
     }
 }
 
 /// The rows of one system.
-pub struct Books {
+pub struct Counters {
     id: u64,
-    shelf: StdArc<Shelf>,
+    shelf: StdArc<CounterRegistry>,
     /// For threads whose thread-locals are gone.
-    common: Row,
+    common: ThreadCounters,
 }
 
 #[derive(Default)]
-struct Shelf {
-    rows: Mutex<Rows>,
+struct CounterRegistry {
+    rows: Mutex<CounterRows>,
 }
 
 #[derive(Default)]
-struct Rows {
+struct CounterRows {
     /// Boxed, so that a row stays where it is.
-    all: Vec<StdArc<Row>>,
+    all: Vec<StdArc<ThreadCounters>>,
     /// Rows whose thread has ended.
-    free: Vec<StdArc<Row>>,
+    free: Vec<StdArc<ThreadCounters>>,
 }
 
 process_wide! {
@@ -204,20 +204,20 @@ process_wide! {
 per_thread! {
     /// The books used last on this thread, and its row in them. The row is alive as long as the books of
     /// this number are, and numbers are never used again.
-    static LATEST: Cell<(u64, *const Row)> = Cell::new((0, std::ptr::null()));
+    static LATEST: Cell<(u64, *const ThreadCounters)> = Cell::new((0, std::ptr::null()));
 }
 
 per_thread! {
-    static LEASES: Leases = Leases(RefCell::new(Vec::new()));
+    static LEASES: CounterRegistrations = CounterRegistrations(RefCell::new(Vec::new()));
 }
 
 /// The rows that this thread writes; given back when it ends.
-struct Leases(RefCell<Vec<Lease>>);
+struct CounterRegistrations(RefCell<Vec<CounterRegistration>>);
 
 /// The number of some books, their shelf, and this thread's row in them.
-type Lease = (u64, StdWeak<Shelf>, StdArc<Row>);
+type CounterRegistration = (u64, StdWeak<CounterRegistry>, StdArc<ThreadCounters>);
 
-impl Drop for Leases {
+impl Drop for CounterRegistrations {
     fn drop(&mut self) {
         // Destructors of other thread-locals may still send: not through a row that has a new writer.
         let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
@@ -237,21 +237,21 @@ pub fn count_late() {
     // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
     let row = unsafe { latest.as_ref() };
     if let Some(row) = row {
-        row.ask(ask_counts::Row::Late);
+        row.ask(ask_counts::AskCounter::Late);
     }
 }
 
-impl Books {
+impl Counters {
     pub fn new() -> Self {
         // Ordering: Relaxed; only uniqueness matters.
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let counts = Counts { shared: true, ..Counts::default() };
-        Self { id, shelf: StdArc::default(), common: Row { counts: CachePadded::new(counts) } }
+        Self { id, shelf: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
     }
 
     /// The calling thread's row.
     #[inline]
-    pub fn mine(&self) -> &Row {
+    pub fn for_this_thread(&self) -> &ThreadCounters {
         match LATEST.try_with(Cell::get) {
             Ok((id, row)) if id == self.id => {
                 // SAFETY: the pair was stored by `find` for books of this number, which are these; their
@@ -264,7 +264,7 @@ impl Books {
 
     #[cold]
     #[inline(never)]
-    fn find(&self) -> &Row {
+    fn find(&self) -> &ThreadCounters {
         let found = LEASES.try_with(|leases| {
             let mut leases = leases.0.borrow_mut();
             if let Some((_, _, row)) = leases.iter().find(|(id, ..)| *id == self.id) {
@@ -275,7 +275,7 @@ impl Books {
             let row = {
                 let mut rows = lock(&self.shelf.rows);
                 rows.free.pop().unwrap_or_else(|| {
-                    let row = StdArc::new(Row::default());
+                    let row = StdArc::new(ThreadCounters::default());
                     rows.all.push(row.clone());
                     row
                 })
@@ -311,7 +311,7 @@ impl Books {
     fn work(&self, ends: fn(&Counts) -> &AtomicU64) -> Work {
         let rows = lock(&self.shelf.rows).all.clone();
         let all = || rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
-        // Ordering: Acquire in each; pairs with the Release store of `Row::add`. The caller sees what each thread did
+        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The caller sees what each thread did
         // before its last count, and what led to it.
         let read = |counter: &AtomicU64| counter.load(Ordering::Acquire);
         // What was skipped is dropped, which may fail an ask.
@@ -327,7 +327,7 @@ impl Books {
         let rows = lock(&self.shelf.rows).all.clone();
         let mut ledger = Ledger::default();
         let all = || rows.iter().map(|row| &**row).chain([&self.common]);
-        // Ordering: Acquire in each; pairs with the Release store of `Row::add`. What a message comes to is
+        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. What a message comes to is
         // read before that it was sent, so a balance taken meanwhile is never below what is under way.
         let total = |counter: fn(&Counts) -> &AtomicU64| {
             all().map(|row| counter(&row.counts).load(Ordering::Acquire)).fold(0, u64::wrapping_add)
@@ -354,21 +354,21 @@ mod tests {
 
     #[test]
     fn rows_of_ended_threads_stay_in_the_sum_and_are_used_again() {
-        let books = StdArc::new(Books::new());
+        let counters = StdArc::new(Counters::new());
         for _ in 0..10 {
-            let books = books.clone();
-            thread::spawn(move || books.mine().sent(3)).join().expect("no panic");
+            let counters = counters.clone();
+            thread::spawn(move || counters.for_this_thread().sent(3)).join().expect("no panic");
         }
-        assert_eq!(books.sum().sent, 30);
-        assert_eq!(lock(&books.shelf.rows).all.len(), 1);
+        assert_eq!(counters.sum().sent, 30);
+        assert_eq!(lock(&counters.shelf.rows).all.len(), 1);
     }
 
     #[test]
     fn two_books_on_one_thread_stay_apart() {
-        let (first, second) = (Books::new(), Books::new());
+        let (first, second) = (Counters::new(), Counters::new());
         for _ in 0..5 {
-            first.mine().sent(1);
-            second.mine().handled(1);
+            first.for_this_thread().sent(1);
+            second.for_this_thread().handled(1);
         }
         assert_eq!((first.sum().sent, first.sum().handled), (5, 0));
         assert_eq!((second.sum().sent, second.sum().handled), (0, 5));
@@ -391,18 +391,18 @@ mod tests {
 
     #[test]
     fn a_late_reply_finds_the_row_that_its_thread_used_last_though_the_books_are_gone() {
-        let late = |books: &Books| books.sum().asks.late;
+        let late = |counters: &Counters| counters.sum().asks.late;
         thread::spawn(move || {
             FIRST.with(|_| ());
             count_late(); // no row yet
-            let (first, second) = (Books::new(), Books::new());
-            first.mine();
+            let (first, second) = (Counters::new(), Counters::new());
+            first.for_this_thread();
             count_late();
             assert_eq!(late(&first), 1);
             drop(first);
             count_late();
             // The row of the first goes here.
-            second.mine();
+            second.for_this_thread();
             count_late();
             assert_eq!(late(&second), 1);
             LAST.with(|_| ());

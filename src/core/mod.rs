@@ -2,9 +2,9 @@
 //! actors of a system share. It names no feature.
 
 pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
-pub(crate) mod any_ref; // AnyRef: a reference without the type of the messages
+pub(crate) mod any_actor_ref; // AnyRef: a reference without the type of the messages
 pub(crate) mod ref_identity; // when two references are equal
-pub(crate) mod meaning; // recipients that are equal because they mean the same
+pub(crate) mod recipient_identity; // recipients that are equal because they mean the same
 pub(crate) mod recipient; // what may stand behind a reference besides an actor
 pub(crate) mod fn_recipient; // a function behind a reference
 pub(crate) mod cell; // the memory of an actor, counted

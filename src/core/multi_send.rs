@@ -1,9 +1,9 @@
 //! One message on its way to any number of recipients, by one of elfo's three verbs.
 //!
-//! Whoever sends opens a [`Way`], which holds what is true of the message as a whole: what is to happen at a full
-//! mailbox, the books, and the [`Report`]. Whoever passes the message on gets a [`Delivery`] of its type, and offers
+//! Whoever sends opens a [`SendOp`], which holds what is true of the message as a whole: what is to happen at a full
+//! mailbox, the books, and the [`SendReport`]. Whoever passes the message on gets a [`Delivery`] of its type, and offers
 //! copies. What finds a full mailbox and may wait is put aside; so the first pass reaches everybody who has room, and
-//! only then does [`Way::finish`] wait for the others, for all of them together.
+//! only then does [`SendOp::finish`] wait for the others, for all of them together.
 //!
 //! # The books
 //!
@@ -18,8 +18,8 @@ use crate::core::dead_letters::{asked, unread};
 use crate::core::deferred_send;
 use crate::core::error::SendError;
 use crate::core::full_policy::FullPolicy;
-use crate::core::pending_send::{Later, Outcomes, Succession, Waiter, wait_for_all};
-use crate::core::recipient::Accepted;
+use crate::core::pending_send::{Outcomes, PendingDelivery, PendingSend, SuccessorLookup, wait_for_all};
+use crate::core::recipient::DeliveryStatus;
 use crate::core::system::SystemCore;
 use crate::mailbox::mailbox::Refused;
 use crate::path::actor_path::ActorPath;
@@ -32,8 +32,8 @@ use std::time::Duration;
 /// What a send does at a mailbox that is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Mode {
-    /// Waits for room, in mailboxes that let senders wait ([`Full::Wait`](crate::Full::Wait)), each for as long as it
+pub enum SendMode {
+    /// Waits for room, in mailboxes that let senders wait ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)), each for as long as it
     /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
     /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
     Wait,
@@ -49,8 +49,8 @@ pub enum Mode {
 /// What became of the copies of one message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
-    /// Mailboxes that took a copy. One that [drops its newest](crate::Full::DropNewest) counts also when it is full and
+pub struct SendReport {
+    /// Mailboxes that took a copy. One that [drops its newest](crate::OverflowPolicy::DropNewest) counts also when it is full and
     /// drops this copy: that is its policy, and no refusal.
     pub accepted: usize,
     /// Mailboxes that were full, and stayed so for as long as was waited.
@@ -59,7 +59,7 @@ pub struct Report {
     pub closed: usize,
 }
 
-impl Report {
+impl SendReport {
     /// Of one recipient.
     pub(crate) fn of_one(is_accepted: bool) -> Self {
         Self { accepted: is_accepted.into(), full: 0, closed: (!is_accepted).into() }
@@ -71,14 +71,14 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SendReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} accepted, {} full, {} closed", self.accepted, self.full, self.closed)
     }
 }
 
 /// What passes a message on to several, and so wants to know how it is sent. For the engine's own recipients.
-pub trait Spread<M> {
+pub trait MultiRecipient<M> {
     /// Passes on copies of the message, by [`Delivery::offer`].
     ///
     /// # Errors
@@ -91,27 +91,27 @@ pub trait Spread<M> {
 /// Tells copies of one message apart: those of a request, each of which is to have a reply port of its own.
 pub trait Copier<M> {
     /// Makes a copy of its own out of a clone. Calls user code.
-    fn set_apart(&self, clone: M) -> M;
+    fn with_own_ports(&self, clone: M) -> M;
 }
 
 /// What a message of one type is offered by.
 pub struct Delivery<'a, M> {
-    way: &'a Way<'a>,
+    way: &'a SendOp<'a>,
     /// None: copies are no more than clones of each other.
     copier: Option<&'a dyn Copier<M>>,
 }
 
 /// What is true of one message as a whole, whatever it is changed to on the way.
-pub struct Way<'a> {
+pub struct SendOp<'a> {
     pub(crate) system: &'a SystemCore,
-    pub(crate) mode: Mode,
+    pub(crate) mode: SendMode,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
-    report: Cell<Report>,
+    report: Cell<SendReport>,
     /// The refusal that is not in the books yet: it is a dead letter if anybody else takes a copy.
-    owed: RefCell<Option<Owed>>,
+    deferred: RefCell<Option<DeferredRefusal>>,
     /// Those that wait for room.
-    later: RefCell<Vec<Box<dyn Later>>>,
+    later: RefCell<Vec<Box<dyn PendingDelivery>>>,
     /// What is offered are copies.
     copying: Cell<bool>,
     /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
@@ -123,14 +123,14 @@ pub struct Way<'a> {
 }
 
 /// A refusal.
-struct Owed {
+struct DeferredRefusal {
     reason: DeadLetterReason,
     message_type: &'static str,
     recipient: ActorPath,
 }
 
 /// A copy that one recipient did not take.
-pub enum Untaken<M> {
+pub enum RefusedCopy<M> {
     /// The refusal is in the books.
     Refused(M),
     /// The recipient has retired; the copy still counts as sent.
@@ -138,21 +138,25 @@ pub enum Untaken<M> {
 }
 
 /// What is left of a message that nobody took.
-pub enum LeftOver<M> {
+pub enum UnsentMessage<M> {
     /// The message, or a copy that was refused at once.
     Message(M),
     /// One that has waited in vain, as the type that it was offered as, and the number of its route.
     Waited(Box<dyn Any + Send>, usize),
 }
 
-impl<M> LeftOver<M> {
+impl<M> UnsentMessage<M> {
     /// The message; `turn_back` makes it of what has waited in vain. That may be user code, and the caller cannot account
     /// for a message that it takes down with it.
-    pub fn into_message(self, way: &Way<'_>, turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M) -> M {
+    pub fn into_message(
+        self,
+        way: &SendOp<'_>,
+        turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
+    ) -> M {
         match self {
             Self::Message(message) => message,
             Self::Waited(message, route) => {
-                let counted = Counted::begin(way.system);
+                let counted = InFlightGuard::begin(way.system);
                 let message = turn_back(message, route);
                 counted.end();
                 message
@@ -166,7 +170,7 @@ impl<M> LeftOver<M> {
 ///
 /// # Errors
 ///
-/// `Full` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
+/// `OverflowPolicy` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
 /// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
 /// chose has stopped or has nobody, and not where that one discards the message.
 #[cold]
@@ -175,12 +179,12 @@ pub fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
     spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
-) -> Result<Accepted, SendError<M>> {
+) -> Result<DeliveryStatus, SendError<M>> {
     // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
     // group that is a routee is told inside its router's section, which then stays open meanwhile.
-    let way = Way::of_counted(system, Mode::Wait);
+    let way = SendOp::of_counted(system, SendMode::Wait);
     let left = spread(message, &way.delivery(None)).err();
-    way.finish(left).map(|_| Accepted::Passed).map_err(|left| {
+    way.finish(left).map(|_| DeliveryStatus::Passed).map_err(|left| {
         let message = left.into_message(&way, |message, _| {
             *message.downcast().expect("it waits as what it was offered as")
         });
@@ -193,9 +197,9 @@ pub fn spread_told<M: Send + 'static>(
 }
 
 /// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
-pub struct Counted<'a>(&'a SystemCore);
+pub struct InFlightGuard<'a>(&'a SystemCore);
 
-impl<'a> Counted<'a> {
+impl<'a> InFlightGuard<'a> {
     #[inline]
     pub fn begin(system: &'a SystemCore) -> Self {
         Self(system)
@@ -208,29 +212,29 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for InFlightGuard<'_> {
     #[cold]
     fn drop(&mut self) {
         // Opened only to say what became of the one message that it counts.
-        drop(Way::of_counted(self.0, Mode::Try));
+        drop(SendOp::of_counted(self.0, SendMode::Try));
     }
 }
 
-impl<'a> Way<'a> {
+impl<'a> SendOp<'a> {
     /// Opens the way of a message, and counts it as sent.
-    pub fn new(system: &'a SystemCore, mode: Mode) -> Self {
-        system.ledger().mine().sent(1);
+    pub fn new(system: &'a SystemCore, mode: SendMode) -> Self {
+        system.ledger().for_this_thread().sent(1);
         Self::of_counted(system, mode)
     }
 
     /// Opens the way of a message that is counted as sent: by [`ActorRef::tell`] to whatever spreads it.
-    pub fn of_counted(system: &'a SystemCore, mode: Mode) -> Self {
+    pub fn of_counted(system: &'a SystemCore, mode: SendMode) -> Self {
         Self {
             system,
             mode,
             open: Cell::new(1),
-            report: Cell::new(Report::default()),
-            owed: RefCell::new(None),
+            report: Cell::new(SendReport::default()),
+            deferred: RefCell::new(None),
             later: RefCell::new(Vec::new()),
             copying: Cell::new(false),
             route: Cell::new(0),
@@ -283,19 +287,19 @@ impl<'a> Way<'a> {
     }
 
     /// What became of the copies so far; those that wait are in no number.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> SendReport {
         self.report.get()
     }
 
     /// One more delivery, counted as sent.
     fn begin(&self) {
         match self.open.get() {
-            0 => self.system.ledger().mine().sent(1),
+            0 => self.system.ledger().for_this_thread().sent(1),
             open => self.open.set(open - 1),
         }
     }
 
-    fn count(&self, change: impl FnOnce(&mut Report)) {
+    fn count(&self, change: impl FnOnce(&mut SendReport)) {
         let mut report = self.report.get();
         change(&mut report);
         self.report.set(report);
@@ -324,14 +328,14 @@ impl<'a> Way<'a> {
         self.note(reason);
         // The delivery has begun: nothing may unwind before it is owed.
         let recipient = asked(recipient);
-        let before = self.owed.borrow_mut().replace(Owed { reason, message_type, recipient });
-        self.pay(before);
+        let before = self.deferred.borrow_mut().replace(DeferredRefusal { reason, message_type, recipient });
+        self.flush_refusal(before);
     }
 
     /// Makes a refusal a dead letter.
-    fn pay(&self, owed: Option<Owed>) {
-        if let Some(Owed { reason, message_type, recipient }) = owed {
-            self.system.ledger().mine().dead_lettered(1);
+    fn flush_refusal(&self, deferred: Option<DeferredRefusal>) {
+        if let Some(DeferredRefusal { reason, message_type, recipient }) = deferred {
+            self.system.ledger().for_this_thread().dead_lettered(1);
             self.system.dead_letters().publish(reason, message_type, || recipient);
         }
     }
@@ -341,9 +345,9 @@ impl<'a> Way<'a> {
     /// # Errors
     ///
     /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
-    pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<Report, LeftOver<M>> {
+    pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
         let mut later = self.later.take();
-        if !later.is_empty() && deferred_send::are_put_off() {
+        if !later.is_empty() && deferred_send::are_deferred() {
             // It is an ask that sends: its asker waits for them, and says for how long.
             for later in later.drain(..) {
                 self.accept();
@@ -351,31 +355,33 @@ impl<'a> Way<'a> {
             }
         }
         let waited = if later.is_empty() { None } else { wait_for_all(self, later, left.is_none()) };
-        let owed = self.owed.take();
+        let deferred = self.deferred.take();
         if self.report.get().accepted == 0 {
             match (left, waited) {
                 (Some(left), _) => {
                     // One refusal, or the message that was never offered, is the delivery that comes back. If all that
                     // was offered has waited in vain, and so is dead letters, this copy is one delivery more.
-                    if owed.is_none() && self.open.take() == 0 {
-                        self.system.ledger().mine().sent(1);
+                    if deferred.is_none() && self.open.take() == 0 {
+                        self.system.ledger().for_this_thread().sent(1);
                     }
-                    return Err(LeftOver::Message(left));
+                    return Err(UnsentMessage::Message(left));
                 }
                 (None, Some((message, route))) => {
-                    self.pay(owed);
-                    return Err(LeftOver::Waited(message, route));
+                    self.flush_refusal(deferred);
+                    return Err(UnsentMessage::Waited(message, route));
                 }
-                (None, None) => self.pay(owed),
+                (None, None) => self.flush_refusal(deferred),
             }
         } else {
-            match (owed, left) {
-                (Some(owed), Some(left)) => {
-                    self.system.ledger().mine().dead_lettered(1);
-                    self.system.dead_letters().bury(left, owed.reason, || owed.recipient);
+            match (deferred, left) {
+                (Some(deferred), Some(left)) => {
+                    self.system.ledger().for_this_thread().dead_lettered(1);
+                    self.system
+                        .dead_letters()
+                        .publish_dead_letter(left, deferred.reason, || deferred.recipient);
                 }
-                (owed, left) => {
-                    self.pay(owed);
+                (deferred, left) => {
+                    self.flush_refusal(deferred);
                     unread(|| drop_guarded(left));
                 }
             }
@@ -385,8 +391,8 @@ impl<'a> Way<'a> {
 
     /// What was counted as sent and came to nothing.
     #[cold]
-    fn lose(&self, lost: u64) {
-        self.system.ledger().mine().dead_lettered(lost);
+    fn record_lost(&self, lost: u64) {
+        self.system.ledger().for_this_thread().dead_lettered(lost);
         self.system.dead_letters().publish(
             DeadLetterReason::Panicked,
             "a message",
@@ -395,17 +401,17 @@ impl<'a> Way<'a> {
     }
 }
 
-impl Outcomes for Way<'_> {
+impl Outcomes for SendOp<'_> {
     fn system(&self) -> &SystemCore {
         self.system
     }
 
     fn accept(&self) {
-        Way::accept(self);
+        SendOp::accept(self);
     }
 
     fn note(&self, reason: DeadLetterReason) {
-        Way::note(self, reason);
+        SendOp::note(self, reason);
     }
 
     fn accepted(&self) -> usize {
@@ -413,17 +419,17 @@ impl Outcomes for Way<'_> {
     }
 }
 
-impl Drop for Way<'_> {
+impl Drop for SendOp<'_> {
     /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and what it held is gone.
     fn drop(&mut self) {
-        let owed = self.owed.take();
-        self.pay(owed);
+        let deferred = self.deferred.take();
+        self.flush_refusal(deferred);
         for later in self.later.take() {
-            later.give_up(Some(self.system), DeadLetterReason::Panicked);
+            later.abandon(Some(self.system), DeadLetterReason::Panicked);
         }
         match self.open.take() {
             0 => {}
-            lost => self.lose(lost),
+            lost => self.record_lost(lost),
         }
     }
 }
@@ -431,13 +437,13 @@ impl Drop for Way<'_> {
 impl<M: Send + 'static> ActorRef<M> {
     /// Offers a message to what is behind this reference, by this mode.
     #[inline]
-    pub(crate) fn offer_by(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
+    pub(crate) fn offer_by(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
         let Some(system) = self.counting_system() else {
             let left = self.send(message).map_err(SendError::into_inner).err();
-            let report = Report::of_one(left.is_none());
+            let report = SendReport::of_one(left.is_none());
             return Offered { report, empty: 0, is_discarded: false, left };
         };
-        let way = Way::new(system, mode);
+        let way = SendOp::new(system, mode);
         let left = way.enter(0, || way.delivery(copier).offer(self, message)).err();
         settled(&way, left, |message, _| *message.downcast().expect("one type all the way"))
     }
@@ -445,9 +451,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Sends a message beyond the capacity of the mailbox. What an actor that has ended refuses counts as handed back.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(crate) fn send_beyond_capacity(&self, message: M) {
-        let refused = self.offer_by(message, Mode::Unbounded, None).left.is_some();
+        let refused = self.offer_by(message, SendMode::Unbounded, None).left.is_some();
         if let (true, Some(system)) = (refused, self.counting_system()) {
-            system.ledger().mine().handed_back(1);
+            system.ledger().for_this_thread().handed_back(1);
         }
     }
 }
@@ -471,7 +477,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
-    /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::retire) is not in the books:
+    /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::passivate) is not in the books:
     /// the copy is still to be offered to somebody, or [refused](Self::refuse). Where it waits for room and the recipient
     /// retires meanwhile, it goes on by `succession`.
     ///
@@ -483,17 +489,17 @@ impl<M: Send + 'static> Delivery<'_, M> {
         &self,
         to: &ActorRef<M>,
         message: M,
-        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
-    ) -> Result<(), Untaken<M>> {
+        succession: impl FnOnce() -> Option<Box<dyn SuccessorLookup<M>>>,
+    ) -> Result<(), RefusedCopy<M>> {
         let Target::Local(local) = to.target() else {
-            return self.offer(to, message).map_err(Untaken::Refused);
+            return self.offer(to, message).map_err(RefusedCopy::Refused);
         };
         self.offer_local(to, local, message, succession).map_err(|refused| {
             if !to.is_retired() {
-                return Untaken::Refused(self.refused(to, refused));
+                return RefusedCopy::Refused(self.refused(to, refused));
             }
             self.way.open.set(self.way.open.get() + 1);
-            Untaken::Retired(refused.into_inner())
+            RefusedCopy::Retired(refused.into_inner())
         })
     }
 
@@ -503,7 +509,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         to: &ActorRef<M>,
         local: &Local<M>,
         message: M,
-        succession: impl FnOnce() -> Option<Box<dyn Succession<M>>>,
+        succession: impl FnOnce() -> Option<Box<dyn SuccessorLookup<M>>>,
     ) -> Result<(), SendError<M>> {
         if self.way.copying.get() {
             to.expect_copies();
@@ -514,13 +520,13 @@ impl<M: Send + 'static> Delivery<'_, M> {
                 self.way.accept();
                 Ok(())
             }
-            Err(NotYet::Refused(refused)) => Err(refused),
-            Err(NotYet::MayWait(message, own)) => {
+            Err(PushFailure::Refused(refused)) => Err(refused),
+            Err(PushFailure::MayWait(message, own)) => {
                 let limit = match self.way.mode {
-                    Mode::Within(limit) => limit,
+                    SendMode::Within(limit) => limit,
                     _ => own,
                 };
-                let later = Waiter::new(to.clone(), message, limit, self.way.route.get())
+                let later = PendingSend::new(to.clone(), message, limit, self.way.route.get())
                     .with_succession(succession(), self.way.copying.get());
                 self.way.later.borrow_mut().push(Box::new(later));
                 Ok(())
@@ -552,16 +558,16 @@ impl<M: Send + 'static> Delivery<'_, M> {
             way.open.set(way.open.get() + 1);
         }
         let done = match self.copier {
-            Some(_) if deferred_send::are_put_off() => to.pass_on_returning(message),
-            _ => to.pass_on(message),
+            Some(_) if deferred_send::are_deferred() => to.pass_on_returning(message),
+            _ => to.forward_counted(message),
         };
         if !counted {
             way.open.set(way.open.get() - 1);
         }
         match done {
             Ok(accepted) => {
-                if accepted == Accepted::Handled {
-                    way.system.ledger().mine().handled(1);
+                if accepted == DeliveryStatus::Handled {
+                    way.system.ledger().for_this_thread().handled(1);
                 }
                 way.accept();
                 Ok(())
@@ -585,7 +591,7 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
         let clone = message.clone();
         match self.copier {
             None => clone,
-            Some(copier) => copier.set_apart(clone),
+            Some(copier) => copier.with_own_ports(clone),
         }
     }
 }
@@ -620,7 +626,7 @@ impl<M> Copies<M> {
         self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
     }
 
-    pub fn take_back(&mut self, refused: Option<M>) {
+    pub fn reclaim_copy(&mut self, refused: Option<M>) {
         if refused.is_some() {
             self.spare = refused;
         }
@@ -629,7 +635,7 @@ impl<M> Copies<M> {
     /// # Errors
     ///
     /// What is left over, if anything is.
-    pub fn left_over(self) -> Result<(), M> {
+    pub fn into_unsent(self) -> Result<(), M> {
         let Self { message, spare } = self;
         match message.is_some() {
             true => unread(|| drop(spare)),
@@ -639,8 +645,8 @@ impl<M> Copies<M> {
     }
 }
 
-/// Why a push by a [`Mode`] was not done.
-enum NotYet<M> {
+/// Why a push by a [`SendMode`] was not done.
+enum PushFailure<M> {
     Refused(SendError<M>),
     /// The sender may wait, and so long.
     MayWait(M, Duration),
@@ -667,36 +673,36 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     #[inline]
-    fn push_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+    fn push_by(&self, local: &Local<M>, message: M, mode: SendMode) -> Result<(), PushFailure<M>> {
         let pushed = match mode {
-            Mode::Unbounded => local.mailbox.push_beyond(message),
+            SendMode::Unbounded => local.mailbox.push_beyond(message),
             _ => local.mailbox.push(message),
         };
         match self.settle(local, pushed) {
             Ok(()) => Ok(()),
-            Err(Refused::Closed(message)) => Err(NotYet::Refused(SendError::Closed(message))),
+            Err(Refused::Closed(message)) => Err(PushFailure::Refused(SendError::Closed(message))),
             Err(Refused::Full(message)) => self.full_by(local, message, mode),
         }
     }
 
     #[cold]
-    fn full_by(&self, local: &Local<M>, message: M, mode: Mode) -> Result<(), NotYet<M>> {
+    fn full_by(&self, local: &Local<M>, message: M, mode: SendMode) -> Result<(), PushFailure<M>> {
         match (local.core.full, mode) {
             (FullPolicy::DropNewest, _) => {
                 self.drop_by_policy(local, message);
                 Ok(())
             }
-            (FullPolicy::Wait(limit), Mode::Wait | Mode::Within(_)) if !self.waits_in_vain() => {
-                Err(NotYet::MayWait(message, limit))
+            (FullPolicy::Wait(limit), SendMode::Wait | SendMode::Within(_)) if !self.waits_in_vain() => {
+                Err(PushFailure::MayWait(message, limit))
             }
-            _ => Err(NotYet::Refused(SendError::Full(message))),
+            _ => Err(PushFailure::Refused(SendError::Full(message))),
         }
     }
 }
 
 /// What came of an offer.
 pub struct Offered<M> {
-    pub report: Report,
+    pub report: SendReport,
     /// Destination groups that had no recipient.
     pub empty: usize,
     /// Whether a keyed group has discarded it.
@@ -706,10 +712,10 @@ pub struct Offered<M> {
 }
 
 pub(crate) fn settled<M: Send + 'static>(
-    way: &Way<'_>,
+    way: &SendOp<'_>,
     left: Option<M>,
     turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
 ) -> Offered<M> {
-    let left = way.finish(left).err().map(|left: LeftOver<M>| left.into_message(way, turn_back));
+    let left = way.finish(left).err().map(|left: UnsentMessage<M>| left.into_message(way, turn_back));
     Offered { report: way.report(), empty: way.empty(), is_discarded: way.is_discarded(), left }
 }

@@ -1,7 +1,7 @@
-//! Whether an actor has [retired](crate::Context::retire): whoever was refused by it may look for its successor.
+//! Whether an actor has [retired](crate::Context::passivate): whoever was refused by it may look for its successor.
 
 use crate::core::actor_ref::{ActorRef, Target};
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 fn is_set(is_closed: bool, retired: &AtomicBool) -> bool {
@@ -19,7 +19,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     /// Whether it has retired.
     pub(crate) fn is_retired(&self) -> bool {
         is_set(self.is_closed(), &self.core().retired)

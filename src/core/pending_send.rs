@@ -9,7 +9,7 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send;
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::{Reached, left_to_wait};
-use crate::mailbox::backpressure::Bell;
+use crate::mailbox::backpressure::NotFullNotify;
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::sync::Arc;
 use crate::time::alarm::{AlarmKey, Alarms};
@@ -19,14 +19,14 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Where a message goes on that waits for room at an actor that retires.
-pub trait Succession<M: Send + 'static>: Send {
+pub trait SuccessorLookup<M: Send + 'static>: Send {
     /// Offers it to the successor, as the message counts already: sent, and without an outcome. `is_copy`: see
     /// `copies.rs`. Calls user code, and is called without any lock.
-    fn offer(&self, message: M, is_copy: bool) -> Next<M>;
+    fn offer(&self, message: M, is_copy: bool) -> SuccessorAnswer<M>;
 }
 
 /// What the successor says.
-pub enum Next<M: Send + 'static> {
+pub enum SuccessorAnswer<M: Send + 'static> {
     Accepted,
     /// Its mailbox is full.
     Full(ActorRef<M>, M),
@@ -37,31 +37,31 @@ pub enum Next<M: Send + 'static> {
 }
 
 /// What has come of one more try.
-pub enum Tried {
+pub enum RetryOutcome {
     Accepted,
     /// It waits in vain.
     Refused(DeadLetterReason),
     /// Still full.
     Full,
     /// It was sent another way, and waits there.
-    Elsewhere(Vec<Box<dyn Later>>),
+    Elsewhere(Vec<Box<dyn PendingDelivery>>),
 }
 
 /// One delivery that waits, whatever the type of its message.
-pub trait Later: Send {
-    fn try_again(&mut self) -> Tried;
+pub trait PendingDelivery: Send {
+    fn try_again(&mut self) -> RetryOutcome;
 
     /// The system of the actor that it waits for, whose clock its limit goes by.
     fn system(&self) -> &StdArc<SystemCore>;
 
     /// Whether the calling thread must not wait for this.
-    fn waits_in_vain(&self) -> bool;
+    fn cannot_wait(&self) -> bool;
 
     /// For how long it may wait.
     fn limit(&self) -> Duration;
 
     /// Has the bell rung whenever there may be room, until this is dropped.
-    fn ring(&mut self, bell: &Arc<Bell>);
+    fn ring(&mut self, bell: &Arc<NotFullNotify>);
 
     /// Has the message sent once more by `way_back` if it is refused as closed, if that is an `ActorRef` of its type and the
     /// message is no copy.
@@ -73,22 +73,22 @@ pub trait Later: Send {
     }
 
     /// Makes the message a dead letter, in the books that have counted it as sent; `None`: in those of its actor's system.
-    fn give_up(self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason);
+    fn abandon(self: Box<Self>, counters: Option<&SystemCore>, reason: DeadLetterReason);
 
     /// Hands the message back, and the number of its route.
     fn into_message(self: Box<Self>) -> (Box<dyn Any + Send>, usize);
 }
 
 /// A message that waits for room at an actor.
-pub struct Waiter<M: Send + 'static> {
+pub struct PendingSend<M: Send + 'static> {
     to: ActorRef<M>,
     /// `None` once it is accepted.
     message: Option<M>,
     limit: Duration,
     route: usize,
     /// Where it is enlisted.
-    bell: Option<Arc<Bell>>,
-    succession: Option<Box<dyn Succession<M>>>,
+    bell: Option<Arc<NotFullNotify>>,
+    succession: Option<Box<dyn SuccessorLookup<M>>>,
     is_copy: bool,
     /// By which it is sent once more when it is refused as closed.
     way_back: Option<ActorRef<M>>,
@@ -96,7 +96,7 @@ pub struct Waiter<M: Send + 'static> {
     refused_by: Option<ActorRef<M>>,
 }
 
-impl<M: Send + 'static> Waiter<M> {
+impl<M: Send + 'static> PendingSend<M> {
     pub fn new(to: ActorRef<M>, message: M, limit: Duration, route: usize) -> Self {
         Self {
             to,
@@ -112,28 +112,28 @@ impl<M: Send + 'static> Waiter<M> {
     }
 
     /// Has it go on to whoever succeeds the actor, if that retires.
-    pub fn with_succession(mut self, succession: Option<Box<dyn Succession<M>>>, is_copy: bool) -> Self {
+    pub fn with_succession(mut self, succession: Option<Box<dyn SuccessorLookup<M>>>, is_copy: bool) -> Self {
         (self.succession, self.is_copy) = (succession, is_copy);
         self
     }
 
     /// It was refused as closed: offers it to the successor of an actor that has retired, or sends it once more.
     #[cold]
-    fn go_on(&mut self, refused: M) -> Tried {
+    fn retry(&mut self, refused: M) -> RetryOutcome {
         let mut message = refused;
         if let Some(succession) = self.succession.as_deref().filter(|_| self.to.is_retired()) {
             loop {
                 match succession.offer(message, self.is_copy) {
-                    Next::Accepted => return Tried::Accepted,
-                    Next::Again(again) => message = again,
-                    Next::Closed(again) => {
+                    SuccessorAnswer::Accepted => return RetryOutcome::Accepted,
+                    SuccessorAnswer::Again(again) => message = again,
+                    SuccessorAnswer::Closed(again) => {
                         message = again;
                         break;
                     }
-                    Next::Full(successor, again) => {
+                    SuccessorAnswer::Full(successor, again) => {
                         self.message = Some(again);
                         self.wait_at(successor);
-                        return Tried::Full;
+                        return RetryOutcome::Full;
                     }
                 }
             }
@@ -142,25 +142,25 @@ impl<M: Send + 'static> Waiter<M> {
             Some(way_back) => self.go_back(way_back, message),
             None => {
                 self.message = Some(message);
-                Tried::Refused(DeadLetterReason::Stopped)
+                RetryOutcome::Refused(DeadLetterReason::Stopped)
             }
         }
     }
 
     /// Sends it once more, as the message counts already. Calls user code, and is called without any lock.
-    fn go_back(&mut self, way_back: ActorRef<M>, message: M) -> Tried {
-        let (sent, put_off) = deferred_send::put_off(|| way_back.pass_on(message));
+    fn go_back(&mut self, way_back: ActorRef<M>, message: M) -> RetryOutcome {
+        let (sent, put_off) = deferred_send::put_off(|| way_back.forward_counted(message));
         match (sent, put_off) {
-            (Ok(_), None) => Tried::Accepted,
-            (Ok(_), Some(put_off)) => {
-                Tried::Elsewhere(put_off.returning_by(move || Some(Box::new(way_back) as _)).into_later())
-            }
+            (Ok(_), None) => RetryOutcome::Accepted,
+            (Ok(_), Some(put_off)) => RetryOutcome::Elsewhere(
+                put_off.returning_by(move || Some(Box::new(way_back) as _)).into_later(),
+            ),
             (Err(refused), put_off) => {
                 // What was put off besides is no more than a part of what comes back.
                 drop(put_off.map(|put_off| put_off.counted_by(None)));
                 let reason = DeadLetterReason::of(&refused);
                 (self.message, self.refused_by) = (Some(refused.into_inner()), Some(way_back));
-                Tried::Refused(reason)
+                RetryOutcome::Refused(reason)
             }
         }
     }
@@ -176,7 +176,7 @@ impl<M: Send + 'static> Waiter<M> {
         }
     }
 
-    fn dismiss(&mut self) -> Option<Arc<Bell>> {
+    fn dismiss(&mut self) -> Option<Arc<NotFullNotify>> {
         let bell = self.bell.take()?;
         if let Target::Local(local) = self.to.target() {
             local.mailbox.dismiss(&bell);
@@ -185,26 +185,26 @@ impl<M: Send + 'static> Waiter<M> {
     }
 }
 
-impl<M: Send + 'static> Later for Waiter<M> {
-    fn try_again(&mut self) -> Tried {
+impl<M: Send + 'static> PendingDelivery for PendingSend<M> {
+    fn try_again(&mut self) -> RetryOutcome {
         let Target::Local(local) = self.to.target() else {
-            return Tried::Refused(DeadLetterReason::Stopped);
+            return RetryOutcome::Refused(DeadLetterReason::Stopped);
         };
-        let Some(message) = self.message.take() else { return Tried::Accepted };
+        let Some(message) = self.message.take() else { return RetryOutcome::Accepted };
         match local.mailbox.push(message) {
-            Ok(Pushed::Queued) => Tried::Accepted,
+            Ok(Pushed::Queued) => RetryOutcome::Accepted,
             Ok(Pushed::Wake) => {
                 self.to.schedule();
-                Tried::Accepted
+                RetryOutcome::Accepted
             }
             Ok(displaced) => {
                 self.to.displaced(local, displaced);
-                Tried::Accepted
+                RetryOutcome::Accepted
             }
-            Err(Refused::Closed(message)) => self.go_on(message),
+            Err(Refused::Closed(message)) => self.retry(message),
             Err(Refused::Full(message)) => {
                 self.message = Some(message);
-                Tried::Full
+                RetryOutcome::Full
             }
         }
     }
@@ -216,7 +216,7 @@ impl<M: Send + 'static> Later for Waiter<M> {
         }
     }
 
-    fn waits_in_vain(&self) -> bool {
+    fn cannot_wait(&self) -> bool {
         self.to.waits_in_vain()
     }
 
@@ -224,7 +224,7 @@ impl<M: Send + 'static> Later for Waiter<M> {
         self.limit
     }
 
-    fn ring(&mut self, bell: &Arc<Bell>) {
+    fn ring(&mut self, bell: &Arc<NotFullNotify>) {
         if let Target::Local(local) = self.to.target() {
             local.mailbox.enlist(bell);
             self.bell = Some(bell.clone());
@@ -237,12 +237,12 @@ impl<M: Send + 'static> Later for Waiter<M> {
         }
     }
 
-    fn give_up(mut self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason) {
+    fn abandon(mut self: Box<Self>, counters: Option<&SystemCore>, reason: DeadLetterReason) {
         if let Some(message) = self.message.take() {
-            let system = books.unwrap_or_else(|| &**self.system());
-            system.ledger().mine().dead_lettered(1);
+            let system = counters.unwrap_or_else(|| &**self.system());
+            system.ledger().for_this_thread().dead_lettered(1);
             let recipient = self.refused_by.as_ref().unwrap_or(&self.to);
-            system.dead_letters().bury(message, reason, || recipient.path());
+            system.dead_letters().publish_dead_letter(message, reason, || recipient.path());
         }
     }
 
@@ -252,7 +252,7 @@ impl<M: Send + 'static> Later for Waiter<M> {
     }
 }
 
-impl<M: Send + 'static> Drop for Waiter<M> {
+impl<M: Send + 'static> Drop for PendingSend<M> {
     fn drop(&mut self) {
         self.dismiss();
     }
@@ -266,7 +266,7 @@ pub trait Watch: Send {
     /// It was not accepted at that try.
     fn is_not_accepted(&self) {}
 
-    /// As [`Later::refused`].
+    /// As [`PendingDelivery::refused`].
     fn is_refused(&self, reason: DeadLetterReason) {
         let _ = reason;
     }
@@ -274,14 +274,17 @@ pub trait Watch: Send {
 
 /// A delivery that is watched.
 pub struct Watched {
-    later: Box<dyn Later>,
+    later: Box<dyn PendingDelivery>,
     /// `None` once what is watched has gone elsewhere.
     watch: Option<Box<dyn Watch>>,
 }
 
 impl Watched {
     /// Has a single delivery watched; of several each is a part.
-    pub fn wrap(later: Vec<Box<dyn Later>>, watch: Box<dyn Watch>) -> Vec<Box<dyn Later>> {
+    pub fn wrap(
+        later: Vec<Box<dyn PendingDelivery>>,
+        watch: Box<dyn Watch>,
+    ) -> Vec<Box<dyn PendingDelivery>> {
         match <[_; 1]>::try_from(later) {
             Ok([later]) => vec![Box::new(Self { later, watch: Some(watch) })],
             Err(several) => several,
@@ -289,16 +292,18 @@ impl Watched {
     }
 }
 
-impl Later for Watched {
-    fn try_again(&mut self) -> Tried {
+impl PendingDelivery for Watched {
+    fn try_again(&mut self) -> RetryOutcome {
         let Some(watch) = &self.watch else { return self.later.try_again() };
         watch.tries();
         let tried = self.later.try_again();
-        if !matches!(tried, Tried::Accepted) {
+        if !matches!(tried, RetryOutcome::Accepted) {
             watch.is_not_accepted();
         }
         match (tried, self.watch.take()) {
-            (Tried::Elsewhere(later), Some(watch)) => Tried::Elsewhere(Self::wrap(later, watch)),
+            (RetryOutcome::Elsewhere(later), Some(watch)) => {
+                RetryOutcome::Elsewhere(Self::wrap(later, watch))
+            }
             (tried, watch) => {
                 self.watch = watch;
                 tried
@@ -310,15 +315,15 @@ impl Later for Watched {
         self.later.system()
     }
 
-    fn waits_in_vain(&self) -> bool {
-        self.later.waits_in_vain()
+    fn cannot_wait(&self) -> bool {
+        self.later.cannot_wait()
     }
 
     fn limit(&self) -> Duration {
         self.later.limit()
     }
 
-    fn ring(&mut self, bell: &Arc<Bell>) {
+    fn ring(&mut self, bell: &Arc<NotFullNotify>) {
         self.later.ring(bell);
     }
 
@@ -333,8 +338,8 @@ impl Later for Watched {
         self.later.refused(reason);
     }
 
-    fn give_up(self: Box<Self>, books: Option<&SystemCore>, reason: DeadLetterReason) {
-        self.later.give_up(books, reason);
+    fn abandon(self: Box<Self>, counters: Option<&SystemCore>, reason: DeadLetterReason) {
+        self.later.abandon(counters, reason);
     }
 
     fn into_message(self: Box<Self>) -> (Box<dyn Any + Send>, usize) {
@@ -343,9 +348,9 @@ impl Later for Watched {
 }
 
 /// Rings a bell when an alarm does, or when what is awaited comes.
-struct Ring(Arc<Bell>);
+struct NotifyWaker(Arc<NotFullNotify>);
 
-impl Wake for Ring {
+impl Wake for NotifyWaker {
     fn wake(self: StdArc<Self>) {
         self.0.ring();
     }
@@ -371,18 +376,22 @@ struct Waiting<'a> {
     /// What counts the outcomes, where the send is not over yet.
     counter: Option<&'a dyn Outcomes>,
     /// For all of them.
-    until: Option<Until<'a>>,
+    until: Option<WaitBound<'a>>,
     /// What ends the wait of all of them.
     awaited: Option<&'a mut dyn Awaited>,
     /// Each until its deadline, if it has one, by the clock of its own system.
-    open: Vec<(Box<dyn Later>, Option<Duration>)>,
-    over: Vec<(Box<dyn Later>, DeadLetterReason)>,
+    open: Vec<(Box<dyn PendingDelivery>, Option<Duration>)>,
+    over: Vec<(Box<dyn PendingDelivery>, DeadLetterReason)>,
     /// What they ring, and what the thread has done before it waits; `None` until then.
-    bell: Option<(Arc<Bell>, Reached)>,
+    bell: Option<(Arc<NotFullNotify>, Reached)>,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(later: Vec<Box<dyn Later>>, counter: Option<&'a dyn Outcomes>, until: Option<Until<'a>>) -> Self {
+    fn new(
+        later: Vec<Box<dyn PendingDelivery>>,
+        counter: Option<&'a dyn Outcomes>,
+        until: Option<WaitBound<'a>>,
+    ) -> Self {
         let open = later.into_iter().map(|later| (later, None)).collect();
         Self { counter, until, awaited: None, open, over: Vec::new(), bell: None }
     }
@@ -394,10 +403,10 @@ impl<'a> Waiting<'a> {
             self.try_again();
             self.open.is_empty()
         });
-        let bell = Arc::new(Bell::new());
+        let bell = Arc::new(NotFullNotify::new());
         if let Some(awaited) = &mut self.awaited {
             // What is there already is seen below.
-            awaited.wake(&Waker::from(StdArc::new(Ring(bell.clone()))));
+            awaited.wake(&Waker::from(StdArc::new(NotifyWaker(bell.clone()))));
         }
         self.bell = Some((bell.clone(), reached));
         for (later, deadline) in &mut self.open {
@@ -429,15 +438,15 @@ impl<'a> Waiting<'a> {
         let mut index = 0;
         while let Some((later, _)) = self.open.get_mut(index) {
             match later.try_again() {
-                Tried::Full => index += 1,
-                Tried::Accepted => {
+                RetryOutcome::Full => index += 1,
+                RetryOutcome::Accepted => {
                     if let Some(counter) = self.counter {
                         counter.accept();
                     }
                     drop(self.open.swap_remove(index));
                 }
-                Tried::Refused(reason) => self.refuse(index, reason),
-                Tried::Elsewhere(later) => {
+                RetryOutcome::Refused(reason) => self.refuse(index, reason),
+                RetryOutcome::Elsewhere(later) => {
                     drop(self.open.swap_remove(index));
                     // They come to be tried below, after they are enlisted.
                     let bell = self.bell.as_ref();
@@ -468,7 +477,7 @@ impl<'a> Waiting<'a> {
 
     /// Ends those whose own time is up.
     fn time_up(&mut self) {
-        let is_over = |(later, deadline): &(Box<dyn Later>, Option<Duration>)| {
+        let is_over = |(later, deadline): &(Box<dyn PendingDelivery>, Option<Duration>)| {
             deadline.is_some_and(|deadline| later.system().timers().now() >= deadline)
         };
         while let Some(index) = self.open.iter().position(is_over) {
@@ -477,20 +486,20 @@ impl<'a> Waiting<'a> {
     }
 
     /// Sleeps until the bell has rung more often than `heard`, or a deadline has come.
-    fn sleep(&self, bell: &Arc<Bell>, heard: u64) {
+    fn sleep(&self, bell: &Arc<NotFullNotify>, heard: u64) {
         let own = self.open.iter().filter_map(|(later, deadline)| {
             let clock: &dyn Alarms = later.system().timers();
-            deadline.map(|at| Until { at, clock })
+            deadline.map(|at| WaitBound { at, clock })
         });
         let mut rest = None;
         let mut alarms = AlarmsSet(Vec::new());
-        for Until { at, clock } in own.chain(self.until) {
+        for WaitBound { at, clock } in own.chain(self.until) {
             if clock.is_real() {
                 // Such a clock goes as fast as the one that threads sleep by.
                 let left = at.saturating_sub(clock.now());
                 rest = Some(rest.map_or(left, |rest: Duration| rest.min(left)));
             } else {
-                let waker = Waker::from(StdArc::new(Ring(bell.clone())));
+                let waker = Waker::from(StdArc::new(NotifyWaker(bell.clone())));
                 alarms.0.push((clock, clock.wake_at(at, waker)));
             }
         }
@@ -499,8 +508,8 @@ impl<'a> Waiting<'a> {
 }
 
 /// Begins the wait of a delivery. Returns when it has waited for as long as its mailbox says.
-fn begin(later: &mut dyn Later, bell: &Arc<Bell>, reached: Reached) -> Option<Duration> {
-    let limit = if later.waits_in_vain() { Duration::ZERO } else { later.limit() };
+fn begin(later: &mut dyn PendingDelivery, bell: &Arc<NotFullNotify>, reached: Reached) -> Option<Duration> {
+    let limit = if later.cannot_wait() { Duration::ZERO } else { later.limit() };
     let limit = left_to_wait(reached, limit);
     let began = later.system().timers().now();
     later.ring(bell);
@@ -521,12 +530,12 @@ impl Drop for AlarmsSet<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let books = self.counter.map(|counter| counter.system());
+        let counters = self.counter.map(|counter| counter.system());
         for (later, _) in self.open.drain(..) {
-            later.give_up(books, DeadLetterReason::Panicked);
+            later.abandon(counters, DeadLetterReason::Panicked);
         }
         for (later, reason) in self.over.drain(..) {
-            later.give_up(books, reason);
+            later.abandon(counters, reason);
         }
     }
 }
@@ -536,7 +545,7 @@ impl Drop for Waiting<'_> {
 /// What has waited in vain is a dead letter; but if `keep`, and nobody at all has accepted, one message is returned.
 pub fn wait_for_all(
     counter: &dyn Outcomes,
-    later: Vec<Box<dyn Later>>,
+    later: Vec<Box<dyn PendingDelivery>>,
     keep: bool,
 ) -> Option<(Box<dyn Any + Send>, usize)> {
     let mut waiting = Waiting::new(later, Some(counter), None);
@@ -549,10 +558,10 @@ pub fn wait_for_all(
 /// As [`wait_for_all`] without a way, and no longer than `until`, or until what is `awaited` is there; returns what has
 /// waited in vain.
 pub fn wait_until<'a>(
-    later: Vec<Box<dyn Later>>,
-    until: Option<Until<'a>>,
+    later: Vec<Box<dyn PendingDelivery>>,
+    until: Option<WaitBound<'a>>,
     awaited: Option<&'a mut dyn Awaited>,
-) -> Vec<(Box<dyn Later>, DeadLetterReason)> {
+) -> Vec<(Box<dyn PendingDelivery>, DeadLetterReason)> {
     let Some(steps) = later.first().map(|later| later.system().clone()) else { return Vec::new() };
     let mut waiting = Waiting::new(later, None, until);
     waiting.awaited = awaited;
@@ -565,7 +574,7 @@ pub fn wait_until<'a>(
 /// # Errors
 ///
 /// The message: why it was refused.
-pub fn wait_alone<M: Send + 'static>(waiter: Waiter<M>) -> Result<(), Refused<M>> {
+pub fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<(), Refused<M>> {
     let mut over = wait_until(vec![Box::new(waiter)], None, None);
     let Some((later, reason)) = over.pop() else { return Ok(()) };
     let (message, _) = later.into_message();
@@ -619,17 +628,17 @@ pub(crate) fn wait_on<M: Send + 'static>(
         // Such a clock goes as fast as the one that threads sleep by.
         return local.mailbox.push_waiting(message, Instant::now().checked_add(limit));
     }
-    wait_alone(Waiter::new(to.clone(), message, limit, 0)).map(|()| Pushed::Queued)
+    wait_alone(PendingSend::new(to.clone(), message, limit, 0)).map(|()| Pushed::Queued)
 }
 
 /// Until when is waited, and by which clock.
 #[derive(Clone, Copy)]
-pub struct Until<'a> {
+pub struct WaitBound<'a> {
     pub at: Duration,
     pub clock: &'a dyn Alarms,
 }
 
-impl Until<'_> {
+impl WaitBound<'_> {
     pub fn is_over(&self) -> bool {
         self.clock.now() >= self.at
     }

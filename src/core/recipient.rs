@@ -1,14 +1,14 @@
 //! What may stand behind a reference besides an actor.
 
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{Header, Kind, Referent, VTable};
 use crate::core::control::Leaving;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::deferred_send::not_put_off;
 use crate::core::error::SendError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::multi_send::Spread;
+use crate::core::multi_send::MultiRecipient;
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::routed_asks::{Routed, RoutedAsks};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
@@ -25,7 +25,7 @@ use std::sync::Arc as StdArc;
 
 /// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
+pub enum DeliveryStatus {
     /// It is still the same delivery, and is counted by whoever has it. Not for what goes on by
     /// [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another one: the ledger would miss
     /// the end of this one.
@@ -40,18 +40,18 @@ pub enum Accepted {
 /// # Concurrency
 ///
 /// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short. What it sends waits for
-/// room in a full mailbox for as long as [that says](crate::Full::Wait), whatever the limit of an asker.
+/// room in a full mailbox for as long as [that says](crate::OverflowPolicy::Wait), whatever the limit of an asker.
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Accepted, Recipient, SendError};
+/// use pointsman::{DeliveryStatus, Recipient, SendError};
 /// use std::sync::mpsc;
 ///
 /// struct ToChannel(mpsc::Sender<u32>);
 ///
 /// impl Recipient<u32> for ToChannel {
-///     fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
-///         self.0.send(message).map(|()| Accepted::Handled).map_err(|error| SendError::Closed(error.0))
+///     fn deliver(&self, message: u32) -> Result<DeliveryStatus, SendError<u32>> {
+///         self.0.send(message).map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
 ///     }
 /// }
 ///
@@ -66,7 +66,7 @@ pub trait Recipient<M>: Send + Sync + 'static {
     /// # Errors
     ///
     /// A message that is not accepted comes back.
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>>;
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>>;
 
     /// Whether no more messages are taken.
     fn is_closed(&self) -> bool {
@@ -74,19 +74,19 @@ pub trait Recipient<M>: Send + Sync + 'static {
     }
 
     /// How much there is to do.
-    fn load(&self) -> Load {
-        Load::Unknown
+    fn load(&self) -> RecipientLoad {
+        RecipientLoad::Unknown
     }
 
     /// The actor behind, if there is one.
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         None
     }
 
     /// The system whose ledger counts what is sent here; `None`: nobody counts. Asked once, when the reference
     /// is made.
     fn system(&self) -> Option<SystemRef> {
-        self.any().map(|any| SystemRef::new(any.core().system.clone()))
+        self.untyped().map(|any| SystemRef::new(any.core().system.clone()))
     }
 
     /// Whether it is a router, whose being empty or full says nothing of the other routees of a router that it is
@@ -110,7 +110,7 @@ pub trait Recipient<M>: Send + Sync + 'static {
     }
 
     /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
-    /// which there are actors that [`any`](Self::any) does not name.
+    /// which there are actors that [`untyped`](Self::untyped) does not name.
     #[doc(hidden)]
     fn expect_copies(&self) {}
 
@@ -124,19 +124,19 @@ pub trait Recipient<M>: Send + Sync + 'static {
 
     /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
     #[doc(hidden)]
-    fn spread(&self) -> Option<&dyn Spread<M>> {
+    fn spread(&self) -> Option<&dyn MultiRecipient<M>> {
         None
     }
 
     /// What makes it the same as others of its type, if anything does but being the very same: for the engine's own.
     #[doc(hidden)]
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         None
     }
 
     /// The actor behind, if that is the same for as long as this exists: for the engine's own.
     #[doc(hidden)]
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         None
     }
 }
@@ -150,7 +150,7 @@ pub struct Foreign<M> {
     pub system: Option<SystemRef>,
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
-    routed_asks: RoutedAsks<SystemRef, AnyRef>,
+    routed_asks: RoutedAsks<SystemRef, AnyActorRef>,
     pub recipient: Box<dyn Recipient<M>>,
 }
 
@@ -188,7 +188,7 @@ impl<M: 'static> Foreign<M> {
     }
 
     /// What an ask through this router counts; `None` if it is none.
-    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyRef>>> {
+    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyActorRef>>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
         Some(self.routed_asks.begin(system, || self.recipient.place()))
     }
@@ -196,7 +196,7 @@ impl<M: 'static> Foreign<M> {
     /// # Safety
     ///
     /// The last reference to a `Foreign<M>` made by [`allocate`](Self::allocate) is gone.
-    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyActorRef> {
         // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
         let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
         drop_guarded(foreign);
@@ -205,11 +205,11 @@ impl<M: 'static> Foreign<M> {
 }
 
 impl<M: 'static> Referent for Foreign<M> {
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         self.recipient.meaning()
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         self.recipient.place()
     }
 }
@@ -225,7 +225,7 @@ unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
 /// Accounts for a message that user code has taken down with it.
 #[cold]
 fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
-    system.core().ledger().mine().dead_lettered(1);
+    system.core().ledger().for_this_thread().dead_lettered(1);
     let name = std::any::type_name::<M>();
     system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
 }
@@ -248,7 +248,7 @@ impl<R> Custom<R> {
 }
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let deliver = || match self.recipient.passes_on() {
             true => self.recipient.deliver(message),
             // It sends for itself.
@@ -259,7 +259,7 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
             Err(panic) => {
                 if let Some(system) = &self.system {
                     lost_in_panic::<M>(system, || {
-                        self.recipient.any().map_or_else(nowhere, |any| any.path())
+                        self.recipient.untyped().map_or_else(nowhere, |any| any.path())
                     });
                 }
                 resume_unwind(panic);
@@ -271,12 +271,12 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
         self.recipient.is_closed()
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         self.recipient.load()
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        self.recipient.any()
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.recipient.untyped()
     }
 
     fn system(&self) -> Option<SystemRef> {
@@ -287,7 +287,7 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
         self.recipient.passes_on()
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         self.recipient.place()
     }
 }
@@ -304,7 +304,7 @@ where
     N: Send + 'static,
     F: Fn(N) -> M + Send + Sync + 'static,
 {
-    fn deliver(&self, message: N) -> Result<Accepted, SendError<N>> {
+    fn deliver(&self, message: N) -> Result<DeliveryStatus, SendError<N>> {
         let changed = match catch_unwind(AssertUnwindSafe(|| (self.change)(message))) {
             Ok(changed) => changed,
             Err(panic) => {
@@ -315,12 +315,12 @@ where
                 resume_unwind(panic);
             }
         };
-        match self.target.pass_on(changed) {
+        match self.target.forward_counted(changed) {
             Ok(accepted) => Ok(accepted),
             Err(refused) => {
                 // It cannot be changed back, so it ends here.
                 self.target.dead_letter(refused);
-                Ok(Accepted::Passed)
+                Ok(DeliveryStatus::Passed)
             }
         }
     }
@@ -329,7 +329,7 @@ where
         self.target.is_closed()
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         self.target.load()
     }
 
@@ -341,27 +341,27 @@ where
         self.target.way_back()
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        self.target.any()
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.target.untyped()
     }
 
     fn system(&self) -> Option<SystemRef> {
-        // Not by way of `any`: what stands behind may be counted and yet be no actor.
+        // Not by way of `untyped`: what stands behind may be counted and yet be no actor.
         self.target.system().map(SystemRef::new)
     }
 
     /// What a function has captured cannot be compared.
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         (size_of::<F>() == 0).then_some(self)
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         self.target.place()
     }
 }
 
 /// One type of function that has captured nothing is one function.
-impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
+impl<M: 'static, F: 'static> SameRecipient for Adapter<M, F> {
     fn is_like(&self, other: &Self) -> bool {
         self.target == other.target
     }
@@ -379,7 +379,7 @@ impl<M: 'static, F: 'static> Alike for Adapter<M, F> {
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Option<SystemRef>>();
-    may_be_shared::<RoutedAsks<SystemRef, AnyRef>>();
+    may_be_shared::<RoutedAsks<SystemRef, AnyActorRef>>();
     may_be_shared::<Box<dyn Recipient<()>>>();
 };
 

@@ -12,13 +12,13 @@
 //! | to a routee of several | of equal parts in the same order |
 //! | to no routee | of the same type of message |
 //!
-//! These compare by a [`Meaning`], all others by address. Nothing of it is on a message's way.
+//! These compare by a [`RecipientIdentity`], all others by address. Nothing of it is on a message's way.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, Header, Kind, Referent};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cell::{ActorCore, Header, Kind, Referent};
 use crate::core::dead_letter::nowhere;
-use crate::core::meaning::{Alike, Meaning};
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::path::actor_path::ActorPath;
 use std::any::{Any, TypeId};
 use std::cmp::Ordering;
@@ -27,12 +27,12 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-impl<T: Alike> Meaning for T {
+impl<T: SameRecipient> RecipientIdentity for T {
     fn as_any(&self) -> &dyn Any {
         self
     }
 
-    fn is_same(&self, other: &dyn Meaning) -> bool {
+    fn is_same(&self, other: &dyn RecipientIdentity) -> bool {
         other.as_any().downcast_ref().is_some_and(|other| self.is_like(other))
     }
 
@@ -41,9 +41,9 @@ impl<T: Alike> Meaning for T {
         self.feed(state);
     }
 
-    fn order(&self, other: &dyn Meaning) -> Ordering {
+    fn order(&self, other: &dyn RecipientIdentity) -> Ordering {
         match other.as_any().downcast_ref() {
-            Some(other) => Alike::order(self, other),
+            Some(other) => SameRecipient::order(self, other),
             None => TypeId::of::<T>().cmp(&other.as_any().type_id()),
         }
     }
@@ -67,10 +67,10 @@ impl<'a> Pointee<'a> {
     }
 
     /// The actor's, or that of nobody.
-    pub fn core(self) -> Option<&'a Core> {
+    pub fn core(self) -> Option<&'a ActorCore> {
         let Header { kind: Kind::Local, vtable, .. } = self.header() else { return None };
         // SAFETY: by `new` the cell lives; the vtable of a local cell tells where its core lies.
-        Some(unsafe { self.0.byte_add(vtable.core_offset).cast::<Core>().as_ref() })
+        Some(unsafe { self.0.byte_add(vtable.core_offset).cast::<ActorCore>().as_ref() })
     }
 
     fn referent(self) -> Option<&'a dyn Referent> {
@@ -80,11 +80,11 @@ impl<'a> Pointee<'a> {
     }
 
     /// That of nobody, which has no cell of its own to be told apart by.
-    fn nobody(self) -> Option<&'a Core> {
-        self.core().filter(|core| core.is_nobody())
+    fn empty_ref_core(self) -> Option<&'a ActorCore> {
+        self.core().filter(|core| core.is_empty_ref())
     }
 
-    fn meaning(self) -> Option<&'a dyn Meaning> {
+    fn meaning(self) -> Option<&'a dyn RecipientIdentity> {
         self.referent()?.meaning()
     }
 
@@ -99,7 +99,7 @@ impl<'a> Pointee<'a> {
 
     #[inline(never)]
     fn is_same_elsewhere(self, other: Self) -> bool {
-        if let (Some(one), Some(two)) = (self.nobody(), other.nobody()) {
+        if let (Some(one), Some(two)) = (self.empty_ref_core(), other.empty_ref_core()) {
             let (path, other_path) = (one.path(), two.path());
             return StdArc::ptr_eq(&one.system, &two.system)
                 && self.message_type() == other.message_type()
@@ -113,7 +113,7 @@ impl<'a> Pointee<'a> {
     }
 
     pub fn hash(self, state: &mut impl Hasher) {
-        match (self.nobody(), self.meaning()) {
+        match (self.empty_ref_core(), self.meaning()) {
             (Some(nobody), _) => nobody.path().hash(state),
             (None, Some(meaning)) => meaning.hash(state),
             (None, None) => self.0.hash(state),
@@ -121,10 +121,10 @@ impl<'a> Pointee<'a> {
     }
 
     /// The actor behind it, if that is the same for as long as it exists.
-    pub fn place(self) -> Option<AnyRef> {
+    pub fn place(self) -> Option<AnyActorRef> {
         match self.core() {
             // SAFETY: that of a local actor's cell, which lives by `new`.
-            Some(_) => Some(unsafe { AnyRef::retain(self.0) }),
+            Some(_) => Some(unsafe { AnyActorRef::retain(self.0) }),
             None => self.referent()?.place(),
         }
     }
@@ -167,7 +167,7 @@ impl<M> ActorRef<M> {
     }
 
     /// The actor behind it, if that is the same for as long as the reference exists.
-    pub(crate) fn place(&self) -> Option<AnyRef> {
+    pub(crate) fn place(&self) -> Option<AnyActorRef> {
         self.pointee().place()
     }
 }
@@ -199,7 +199,7 @@ impl<M> PartialOrd for ActorRef<M> {
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     #[inline]
     fn pointee(&self) -> Pointee<'_> {
         // SAFETY: the reference keeps the cell alive.
@@ -207,29 +207,29 @@ impl AnyRef {
     }
 }
 
-impl PartialEq for AnyRef {
+impl PartialEq for AnyActorRef {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.pointee().is_same(other.pointee())
     }
 }
 
-impl Eq for AnyRef {}
+impl Eq for AnyActorRef {}
 
-impl Hash for AnyRef {
+impl Hash for AnyActorRef {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Not the address, which differs between two executions of one model.
         self.uid().hash(state);
     }
 }
 
-impl Ord for AnyRef {
+impl Ord for AnyActorRef {
     fn cmp(&self, other: &Self) -> Ordering {
         self.pointee().order(other.pointee())
     }
 }
 
-impl PartialOrd for AnyRef {
+impl PartialOrd for AnyActorRef {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

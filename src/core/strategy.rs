@@ -10,7 +10,7 @@
 
 use crate::failure::{Failure, FailureKind};
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -107,7 +107,7 @@ impl RestartHistory {
     }
 }
 
-type Function = dyn Fn(&AnyRef, &Failure) -> Directive + Send + Sync;
+type Function = dyn Fn(&AnyActorRef, &Failure) -> Directive + Send + Sync;
 
 /// Who says what is done about a failure.
 #[derive(Clone)]
@@ -162,9 +162,9 @@ impl Strategy {
     }
 
     /// As [`decide`](Self::decide), by a function that is also told which child has failed.
-    pub fn decide_for(decider: impl Fn(&AnyRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
+    pub fn decide_for(decider: impl Fn(&AnyActorRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
         let decider = Guarded::new(decider);
-        let decider = move |child: &AnyRef, failure: &Failure| decider(child, failure);
+        let decider = move |child: &AnyActorRef, failure: &Failure| decider(child, failure);
         Self { decider: Decider::Function(StdArc::new(decider)), ..Self::default() }
     }
 
@@ -213,7 +213,7 @@ impl Strategy {
     }
 
     /// What the decider says. Runs user code.
-    pub(crate) fn directive(&self, child: &AnyRef, failure: &Failure) -> Directive {
+    pub(crate) fn directive(&self, child: &AnyActorRef, failure: &Failure) -> Directive {
         match &self.decider {
             Decider::Function(decide) => decide(child, failure),
             Decider::Always(directive) => *directive,

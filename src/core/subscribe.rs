@@ -64,7 +64,7 @@ impl EventStream {
     /// # struct Monitor;
     /// # impl Actor for Monitor {
     /// #     type Message = AnyDeadLetter;
-    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;

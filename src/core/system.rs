@@ -3,21 +3,21 @@
 //! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `system_end.rs` its end; `stepping.rs` is for
 //! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
 
-use crate::core::dispatchers::{OwnHome, Place};
+use crate::core::dispatchers::{OwnedPlacement, ResolvedPlacement};
 use crate::core::extensions::Extensions;
 use crate::dispatch::on_demand::OnDemand;
 use std::sync::Weak as StdWeak;
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letter_log::{DeadLetterLog, LetterLog};
 use crate::core::dead_letters::DeadLetters;
 use crate::core::dispatchers::Dispatchers;
 use crate::core::error::{ShutdownError, SpawnError};
 use crate::core::event_stream::EventStream;
-use crate::core::ledger::{Books, Ledger, Row};
+use crate::core::ledger::{Counters, Ledger, ThreadCounters};
 use crate::core::named_mailboxes::Mailboxes;
-use crate::path::address::Address;
+use crate::path::address::SystemAddress;
 use crate::settings::deployment::Deployments;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
@@ -47,10 +47,10 @@ pub struct Parts {
 pub struct SystemCore {
     pub(crate) name: String,
     seed: u64,
-    pub(crate) books: Books,
+    pub(crate) counters: Counters,
     pub(crate) events: EventStream,
     pub(crate) dead_letters: DeadLetters,
-    pub(crate) timers: Timers<AnyRef>,
+    pub(crate) timers: Timers<AnyActorRef>,
     pub(crate) dispatchers: Dispatchers,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) deployments: Deployments,
@@ -82,16 +82,16 @@ impl SystemRef {
     }
 
     /// The system's address: its name, since it listens nowhere.
-    pub fn address(&self) -> Address {
-        Address::local(&self.0.name).expect("a system's name was checked when it was built")
+    pub fn address(&self) -> SystemAddress {
+        SystemAddress::local(&self.0.name).expect("a system's name was checked when it was built")
     }
 
     /// The guardian of top-level actors, `/user`. It is there until the system's threads have gone, and `None` afterwards:
     /// once [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor has returned, or, if the destructor has given up waiting,
     /// once the last actor has ended.
     ///
-    /// After [`stop`](Self::stop) it is still there, but [closed](AnyRef::is_closed): it takes no more children.
-    pub fn user(&self) -> Option<AnyRef> {
+    /// After [`stop`](Self::stop) it is still there, but [closed](AnyActorRef::is_closed): it takes no more children.
+    pub fn user(&self) -> Option<AnyActorRef> {
         self.0.user().ok()
     }
 
@@ -152,7 +152,7 @@ impl SystemCore {
         let letter_log = LetterLog::new(name.clone(), log_dead_letters, clock.clone());
         StdArc::new(Self {
             seed,
-            books: Books::new(),
+            counters: Counters::new(),
             dead_letters: DeadLetters::new(events.clone(), letter_log),
             events,
             timers: Timers::new(&name, clock),
@@ -175,20 +175,20 @@ impl SystemCore {
     }
 
     /// The parent of top-level actors, or the name of this system if it has shut down.
-    pub fn user(&self) -> Result<AnyRef, String> {
+    pub fn user(&self) -> Result<AnyActorRef, String> {
         self.tree().map(|tree| tree.user).ok_or_else(|| self.name.clone())
     }
 
     #[inline]
-    pub fn ledger(&self) -> &Books {
-        &self.books
+    pub fn ledger(&self) -> &Counters {
+        &self.counters
     }
 
     pub fn dead_letters(&self) -> &DeadLetters {
         &self.dead_letters
     }
 
-    pub fn timers(&self) -> &Timers<AnyRef> {
+    pub fn timers(&self) -> &Timers<AnyActorRef> {
         &self.timers
     }
 
@@ -202,7 +202,7 @@ impl SystemCore {
     }
 
     /// Where a new actor runs that names this dispatcher.
-    pub fn place(&self, dispatcher: Option<&str>) -> Result<Place, SpawnError> {
+    pub fn place(&self, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
         self.dispatchers.place(dispatcher, &self.name)
     }
 
@@ -242,14 +242,14 @@ impl SystemCore {
     }
 
     /// Counts and tells a dead letter, and parts with the message.
-    pub fn dead_letter<M: Send + 'static>(&self, row: &Row, recipient: &AnyRef, message: M) {
+    pub fn dead_letter<M: Send + 'static>(&self, row: &ThreadCounters, recipient: &AnyActorRef, message: M) {
         row.dead_lettered(1);
-        self.dead_letters.bury(message, DeadLetterReason::Stopped, || recipient.path());
+        self.dead_letters.publish_dead_letter(message, DeadLetterReason::Stopped, || recipient.path());
     }
 
     pub(crate) fn ledger_now(&self) -> Ledger {
-        let mut ledger = self.books.sum();
-        let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
+        let mut ledger = self.counters.sum();
+        let mut open: Vec<AnyActorRef> = self.tree().into_iter().map(|tree| tree.root).collect();
         while let Some(actor) = open.pop() {
             ledger.queued += actor.queued_messages() as u64;
             open.extend(actor.core().children.all());
@@ -261,11 +261,11 @@ impl SystemCore {
 /// What a system keeps of its tree.
 #[derive(Clone)]
 pub struct Tree {
-    pub root: AnyRef,
-    pub user: AnyRef,
-    pub system: AnyRef,
+    pub root: AnyActorRef,
+    pub user: AnyActorRef,
+    pub system: AnyActorRef,
     /// Parent of what lives for one answer.
-    pub temp: AnyRef,
+    pub temp: AnyActorRef,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -281,14 +281,14 @@ pub enum End {
 
 impl SystemCore {
     /// The builder is done: from now on only actors keep threads alive that run on demand.
-    pub fn builder_leaves(self: &StdArc<Self>) {
+    pub fn count_builder_ended(self: &StdArc<Self>) {
         self.dispatchers.on_demand().for_each(|threads| self.leave(threads));
     }
 
     /// The actor that had this home is gone and will not be scheduled again. Threads that it shared may end when the last
     /// actor has left.
-    pub fn leave_home(self: &StdArc<Self>, home: &OwnHome) {
-        if let Some(threads) = home.release() {
+    pub fn release_placement(self: &StdArc<Self>, placement: &OwnedPlacement) {
+        if let Some(threads) = placement.release() {
             self.leave(threads);
         }
     }

@@ -13,7 +13,7 @@ use crate::scheduler::error::StartError;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
 use crate::thread_context::hops::apart;
-use crate::thread_context::sender::Aside;
+use crate::thread_context::sender::SenderGuard;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -56,7 +56,7 @@ pub fn schedule(task: TaskRef, limits: Limits) {
         Some(waiting) => waiting.extend(task.take()),
         none => *none = Some(VecDeque::new()),
     });
-    let _aside = Aside::step();
+    let _aside = SenderGuard::step();
     apart(|| {
         while let Some(waiting) = task.take() {
             task = next(run(waiting));

@@ -161,7 +161,7 @@ impl Dispatcher {
     /// struct Here;
     /// impl Actor for Here {
     ///     type Message = Call<Thread>;
-    ///     fn receive(&mut self, call: Call<Thread>, _: &mut Context<Call<Thread>>) -> Done {
+    ///     fn receive(&mut self, call: Call<Thread>, _: &mut Context<Call<Thread>>) -> HandlerResult {
     ///         call.answer(|Thread| std::thread::current().id());
     ///         Ok(())
     ///     }

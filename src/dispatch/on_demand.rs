@@ -14,7 +14,7 @@
 //! return the time of the next look.
 
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::dispatch::placement::Home;
+use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
 use crate::scheduler::error::StartError;
 use crate::sync::{Mutex, lock};
@@ -84,7 +84,7 @@ impl OnDemand {
     /// # Errors
     ///
     /// [`EnterError`]; the actor has not entered then.
-    pub fn enter(&self) -> Result<Home, EnterError> {
+    pub fn enter(&self) -> Result<Placement, EnterError> {
         let mut ended = Vec::new();
         let entered = {
             let mut state = lock(&self.state);
@@ -102,7 +102,7 @@ impl OnDemand {
     }
 
     /// Enters under the lock.
-    fn enter_locked(&self, state: &mut State) -> Result<Home, EnterError> {
+    fn enter_locked(&self, state: &mut State) -> Result<Placement, EnterError> {
         if matches!(state.now, Now::Ended) {
             // Started under the lock, since other callers that enter need the same threads. The new threads run nothing
             // yet.
@@ -110,10 +110,10 @@ impl OnDemand {
             state.now = Now::Running(running);
         }
         let Now::Running(running) = &state.now else { return Err(EnterError::Stopped) };
-        let home = running.new_task_home().map_err(EnterError::Start)?;
+        let placement = running.place_task().map_err(EnterError::Start)?;
         state.actor_count += 1;
         state.empty_since = None;
-        Ok(home)
+        Ok(placement)
     }
 
     /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller must
@@ -194,7 +194,7 @@ impl State {
 }
 
 fn start(name: &str, recipe: &Dispatcher) -> Result<Running, StartError> {
-    recipe.start(name, crate::util::reclaim::standing)
+    recipe.start(name, crate::util::reclaim::go_online)
 }
 
 #[cfg(all(test, not(pointsman_loom)))]
@@ -227,7 +227,7 @@ mod tests {
 
     impl Actor for Brief {
         type Message = Late;
-        fn receive(&mut self, late: Late, ctx: &mut Context<Late>) -> Done {
+        fn receive(&mut self, late: Late, ctx: &mut Context<Late>) -> HandlerResult {
             LATE.with(|slot| *slot.borrow_mut() = Some(late));
             ctx.stop();
             Ok(())

@@ -32,12 +32,12 @@ struct Shared {
 
 /// The thread of one actor.
 #[derive(Clone)]
-pub struct PinnedHome {
+pub struct PinnedPlacement {
     dispatcher: PinnedThreads,
-    seat: Arc<Seat>,
+    seat: Arc<PinnedTask>,
 }
 
-struct Seat {
+struct PinnedTask {
     /// The task, while it is scheduled and not yet taken.
     slot: AtomicPtr<Task>,
     /// Whether the actor is gone; the thread then ends once the slot is empty.
@@ -70,8 +70,8 @@ impl PinnedThreads {
     /// # Errors
     ///
     /// If the operating system refuses the thread.
-    pub fn new_home(&self) -> Result<PinnedHome, StartError> {
-        let seat = Arc::new(Seat {
+    pub fn new_placement(&self) -> Result<PinnedPlacement, StartError> {
+        let seat = Arc::new(PinnedTask {
             slot: AtomicPtr::new(ptr::null_mut()),
             released: AtomicBool::new(false),
             thread: OnceLock::new(),
@@ -80,12 +80,12 @@ impl PinnedThreads {
         let thread = self.0.threads.spawn(move || served.work(&shared));
         let set = seat.thread.set(thread.map_err(StartError::Thread)?);
         assert!(set.is_ok(), "a new seat has no thread");
-        Ok(PinnedHome { dispatcher: self.clone(), seat })
+        Ok(PinnedPlacement { dispatcher: self.clone(), seat })
     }
 
     /// Tells every thread to end once its slot is empty. Never blocks.
     pub fn stop(&self) {
-        // Ordering: Release; pairs with the Acquire load of `stopping` in `Seat::next_task`. So does the unpark behind
+        // Ordering: Release; pairs with the Acquire load of `stopping` in `PinnedTask::next_task`. So does the unpark behind
         // it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();
@@ -111,7 +111,7 @@ impl PinnedThreads {
     }
 }
 
-impl PinnedHome {
+impl PinnedPlacement {
     /// Hands the actor to its thread.
     pub fn schedule(&self, task: TaskRef) {
         // Ordering: Release; pairs with the Acquire swap in `take`. The actor's thread sees everything that led to this
@@ -139,7 +139,7 @@ impl PinnedHome {
     }
 }
 
-impl Seat {
+impl PinnedTask {
     fn work(&self, shared: &Shared) {
         let turn = Turn::new(shared.throughput).with_deadline(shared.deadline);
         while let Some(mut task) = self.next_task(shared) {
@@ -190,7 +190,7 @@ impl fmt::Debug for PinnedThreads {
     }
 }
 
-impl fmt::Debug for PinnedHome {
+impl fmt::Debug for PinnedPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PinnedHome").field("dispatcher", &self.dispatcher).finish_non_exhaustive()
     }

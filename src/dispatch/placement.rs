@@ -3,7 +3,7 @@
 use crate::dispatch::blocking::BlockingPool;
 #[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::Kind;
-use crate::dispatch::pinned::PinnedHome;
+use crate::dispatch::pinned::PinnedPlacement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping;
 use crate::dispatch::{blocking, calling_thread};
@@ -15,23 +15,23 @@ use std::sync::Arc as StdArc;
 
 /// The place where a single actor runs.
 #[derive(Clone, Debug)]
-pub enum Home {
+pub enum Placement {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
-    Pinned(PinnedHome),
+    Pinned(PinnedPlacement),
     CallingThread(calling_thread::Limits),
     #[cfg(feature = "testkit")]
     Stepping(StdArc<dyn stepping::Stepper>, Kind),
 }
 
-impl Home {
+impl Placement {
     /// Hands the actor over to its threads.
     #[inline]
     pub fn schedule(&self, task: TaskRef) {
         match self {
             Self::WorkStealing(pool) => pool.schedule(task),
             Self::Blocking(pool) => pool.schedule(task),
-            Self::Pinned(home) => home.schedule(task),
+            Self::Pinned(placement) => placement.schedule(task),
             Self::CallingThread(limits) => calling_thread::schedule(task, *limits),
             #[cfg(feature = "testkit")]
             Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),
@@ -44,15 +44,15 @@ impl Home {
     pub fn needs_this_thread(&self, task: *const Task) -> bool {
         match self {
             Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
-            Self::Pinned(home) => home.is_this_thread(),
+            Self::Pinned(placement) => placement.is_this_thread(),
             _ => false,
         }
     }
 
     /// Notes that the actor is gone and will not be scheduled again: a thread of its own ends.
     pub fn release(&self) {
-        if let Self::Pinned(home) = self {
-            home.release();
+        if let Self::Pinned(placement) = self {
+            placement.release();
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::calling_thread;
 use crate::dispatch::dispatcher::Kind;
 use crate::dispatch::pinned::PinnedThreads;
-use crate::dispatch::placement::Home;
+use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping;
 use crate::scheduler::error::{JoinError, StartError};
@@ -43,14 +43,14 @@ impl Running {
     /// # Errors
     ///
     /// If the operating system refuses a thread.
-    pub fn new_task_home(&self) -> Result<Home, StartError> {
+    pub fn place_task(&self) -> Result<Placement, StartError> {
         match self {
-            Self::WorkStealing(pool) => Ok(Home::WorkStealing(pool.clone())),
-            Self::Blocking(pool) => Ok(Home::Blocking(pool.clone())),
-            Self::Pinned(threads) => threads.new_home().map(Home::Pinned),
-            Self::CallingThread(limits) => Ok(Home::CallingThread(*limits)),
+            Self::WorkStealing(pool) => Ok(Placement::WorkStealing(pool.clone())),
+            Self::Blocking(pool) => Ok(Placement::Blocking(pool.clone())),
+            Self::Pinned(threads) => threads.new_placement().map(Placement::Pinned),
+            Self::CallingThread(limits) => Ok(Placement::CallingThread(*limits)),
             #[cfg(feature = "testkit")]
-            Self::Stepping(stepper, kind) => Ok(Home::Stepping(stepper.clone(), *kind)),
+            Self::Stepping(stepper, kind) => Ok(Placement::Stepping(stepper.clone(), *kind)),
         }
     }
 

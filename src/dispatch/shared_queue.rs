@@ -73,7 +73,7 @@ pub struct SharedQueue<M, W> {
     /// Set by [`open`](Self::open).
     messages: OnceLock<Messages<M>>,
     /// An entry for each registered or stale seat, the longest idle first.
-    idle: SegQueue<Arc<Seat<W>>>,
+    idle: SegQueue<Arc<TakerSlot<W>>>,
     /// Whether a taker was woken that has not answered yet, or is just being looked for. On cache lines of its own: it
     /// changes with each call, and pushers read its neighbours.
     is_called: CachePadded<AtomicBool>,
@@ -130,7 +130,7 @@ pub enum Refused<M> {
     NoTaker(M),
 }
 
-struct Seat<W> {
+struct TakerSlot<W> {
     state: AtomicU8,
     wake: W,
 }
@@ -145,7 +145,7 @@ const STALE: u8 = 2;
 /// A taker of messages. A taker must be [left](Self::leave), not dropped: a drop tells the other takers nothing.
 pub struct Taker<M, W> {
     queue: Arc<SharedQueue<M, W>>,
-    seat: Arc<Seat<W>>,
+    seat: Arc<TakerSlot<W>>,
     registered: bool,
 }
 
@@ -318,7 +318,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Takes all entries if there are no takers. The entries are stale then, and must go now, since the value that
     /// wakes a taker may keep this queue alive. The caller holds the lock.
-    fn entries_without_takers(&self, are_none: bool) -> Vec<Arc<Seat<W>>> {
+    fn entries_without_takers(&self, are_none: bool) -> Vec<Arc<TakerSlot<W>>> {
         if are_none { std::iter::from_fn(|| self.idle.pop()).collect() } else { Vec::new() }
     }
 }
@@ -332,7 +332,7 @@ impl<M, W: Wake> Taker<M, W> {
             // sender that sends because there is a taker again has learned of the taker by other means.
             queue.taker_count.fetch_add(1, Ordering::Relaxed);
         }
-        let seat = Arc::new(Seat { state: AtomicU8::new(AWAY), wake });
+        let seat = Arc::new(TakerSlot { state: AtomicU8::new(AWAY), wake });
         Self { queue, seat, registered: false }
     }
 
@@ -435,7 +435,7 @@ impl<M, W: Wake> Taker<M, W> {
     }
 
     /// Does the rest of leaving, without the lock: this may free the value that wakes a taker.
-    fn part(self, is_claimed: bool, entries: Vec<Arc<Seat<W>>>) {
+    fn part(self, is_claimed: bool, entries: Vec<Arc<TakerSlot<W>>>) {
         drop(entries);
         if is_claimed {
             self.queue.answer();

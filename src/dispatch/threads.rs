@@ -11,11 +11,11 @@ use std::io;
 #[derive(Debug)]
 pub struct Threads {
     name: String,
-    roster: Arc<Mutex<Roster>>,
+    thread_table: Arc<Mutex<ThreadTable>>,
 }
 
 #[derive(Debug, Default)]
-struct Roster {
+struct ThreadTable {
     /// The number of threads ever started; numbers their names.
     started_count: usize,
     handles: Vec<JoinHandle<()>>,
@@ -28,68 +28,69 @@ struct Roster {
 /// A thread that starts another must not join ended threads: destructors of their thread-locals may still run, and may
 /// wait for the very actor whose turn the starting thread runs. So only two kinds of threads wait for an ended thread:
 /// a thread that ends later, and the thread that joins all.
-struct NoteEnd(Arc<Mutex<Roster>>);
+struct ThreadEndGuard(Arc<Mutex<ThreadTable>>);
 
 per_thread! {
-    /// The roster in which the thread has noted its end, if it has: after that, the thread runs only destructors of
+    /// The thread table in which the thread has noted its end, if it has: after that, the thread runs only destructors of
     /// thread-locals.
-    static ENDS_IN: Cell<*const Mutex<Roster>> = Cell::new(std::ptr::null());
+    static ENDS_IN: Cell<*const Mutex<ThreadTable>> = Cell::new(std::ptr::null());
 }
 
 impl Threads {
     pub fn new(name: &str) -> Self {
         // A zero byte in a thread's name would panic.
-        Self { name: name.replace('\0', ""), roster: Arc::new(Mutex::new(Roster::default())) }
+        Self { name: name.replace('\0', ""), thread_table: Arc::new(Mutex::new(ThreadTable::default())) }
     }
 
     /// Starts a thread, and waits for none.
     pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-        let own_roster = self.roster.clone();
-        let mut roster = lock(&self.roster);
-        let name = format!("{}-{}", self.name, roster.started_count);
+        let own_roster = self.thread_table.clone();
+        let mut thread_table = lock(&self.thread_table);
+        let name = format!("{}-{}", self.name, thread_table.started_count);
         let body = move || {
             // The guard is made here: a thread that is refused has no end, and its closure is dropped under the lock.
-            let _at_end = NoteEnd(own_roster);
+            let _at_end = ThreadEndGuard(own_roster);
             body();
         };
         let handle = thread::Builder::new().name(name).spawn(unpinned(body))?;
         let thread = handle.thread().clone();
-        roster.started_count += 1;
-        roster.handles.push(handle);
+        thread_table.started_count += 1;
+        thread_table.handles.push(handle);
         Ok(thread)
     }
 
     /// Unparks each of the threads.
     pub fn unpark_all(&self) {
-        lock(&self.roster).handles.iter().for_each(|handle| handle.thread().unpark());
+        lock(&self.thread_table).handles.iter().for_each(|handle| handle.thread().unpark());
     }
 
     /// Returns whether all threads have ended.
     pub fn have_ended(&self) -> bool {
-        lock(&self.roster).handles.iter().all(thread_has_ended)
+        lock(&self.thread_table).handles.iter().all(thread_has_ended)
     }
 
     /// Returns whether the calling thread is one of these threads.
     pub fn have_current(&self) -> bool {
         let me = thread::current().id();
-        lock(&self.roster).handles.iter().any(|handle| handle.thread().id() == me)
+        lock(&self.thread_table).handles.iter().any(|handle| handle.thread().id() == me)
     }
 
     /// Joins all threads, including threads that other threads start meanwhile. A thread that has noted its end counts
     /// as one of these threads even if it is in no list, since another thread joins it then.
     pub fn join_all(&self) -> Result<(), JoinError> {
-        let ends_here = ENDS_IN.try_with(|ends| ends.get() == Arc::as_ptr(&self.roster)).unwrap_or(true);
+        let ends_here =
+            ENDS_IN.try_with(|ends| ends.get() == Arc::as_ptr(&self.thread_table)).unwrap_or(true);
         if ends_here || self.have_current() {
             return Err(JoinError::OwnThread);
         }
         loop {
-            let Some(handle) = lock(&self.roster).handles.pop() else { return Ok(()) };
+            let Some(handle) = lock(&self.thread_table).handles.pop() else { return Ok(()) };
             join(handle);
         }
     }
 }
 
-impl Roster {
+impl ThreadTable {
     fn take_ended(&mut self) -> Vec<JoinHandle<()>> {
         if self.ended.is_empty() {
             return Vec::new();
@@ -103,13 +104,13 @@ impl Roster {
     }
 }
 
-impl Drop for NoteEnd {
+impl Drop for ThreadEndGuard {
     fn drop(&mut self) {
         let _ = ENDS_IN.try_with(|ends| ends.set(Arc::as_ptr(&self.0)));
         let ended = {
-            let mut roster = lock(&self.0);
-            let ended = roster.take_ended();
-            roster.ended.push(thread::current().id());
+            let mut thread_table = lock(&self.0);
+            let ended = thread_table.take_ended();
+            thread_table.ended.push(thread::current().id());
             ended
         };
         ended.into_iter().for_each(join);
@@ -135,10 +136,10 @@ mod tests {
         let threads = Threads::new("comes and goes");
         for _ in 0..3 {
             let id = threads.spawn(|| ()).expect("a thread").id();
-            while !lock(&threads.roster).ended.contains(&id) {
+            while !lock(&threads.thread_table).ended.contains(&id) {
                 thread::yield_now();
             }
-            assert_eq!(lock(&threads.roster).handles.len(), 1);
+            assert_eq!(lock(&threads.thread_table).handles.len(), 1);
         }
         threads.join_all().expect("called by none of them");
     }
@@ -159,7 +160,7 @@ mod tests {
         let (release, waits) = channel();
         let late = Late(waits);
         threads.spawn(move || LATE.with(|slot| *slot.borrow_mut() = Some(late))).expect("a thread");
-        while lock(&threads.roster).ended.is_empty() {
+        while lock(&threads.thread_table).ended.is_empty() {
             thread::yield_now();
         }
         threads.spawn(|| ()).expect("a thread");

@@ -1,7 +1,7 @@
 //! A group builder describes and creates a group.
 
 use crate::actor::actor::Actor;
-use crate::actor::child_hooks::Foster;
+use crate::actor::child_hooks::ChildHooks;
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::{Answer, MailboxKind};
@@ -9,24 +9,24 @@ use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Held, Plan, spawn_held};
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::system::SystemRef;
 use crate::failure::Failure;
-use crate::group::entry::{Seed, Start, StartCause};
 use crate::group::group::Group;
 use crate::group::head::Head;
 use crate::group::key::GroupKey;
+use crate::group::key_entry::{KeyEntry, SpawnCause, SpawnInfo};
 use crate::group::key_name::key_name;
+use crate::group::key_route::ToGroup;
 use crate::group::key_router::InnerRouter;
-use crate::group::outcome::Outcome;
-use crate::group::recipe::Sown;
+use crate::group::key_routing::KeyRoute;
+use crate::group::recipe::GroupRecipe;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
-use crate::group::route::ToGroup;
-use crate::group::self_report::Ward;
-use crate::group::state::{Board, Configured, Copy, Created, Parts, Termination};
+use crate::group::self_report::SelfReport;
+use crate::group::state::{ConfigHooks, Copy, Created, GroupState, Parts, Termination};
 use crate::group::status::Statuses;
-use crate::group::supervision::Keeper;
+use crate::group::supervision::GroupSupervisor;
 use crate::mailbox::kind::MailboxChoice;
 use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
@@ -53,7 +53,7 @@ impl<M: Send + 'static> Context<M> {
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]
 pub struct GroupBuilder {
-    parent: Result<AnyRef, String>,
+    parent: Result<AnyActorRef, String>,
     name: String,
 }
 
@@ -77,7 +77,7 @@ impl GroupBuilder {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::topology::{Outcome, Start};
+    /// use pointsman::topology::{KeyRoute, SpawnInfo};
     ///
     /// #[derive(Clone)]
     /// enum LedgerMsg {
@@ -91,7 +91,7 @@ impl GroupBuilder {
     /// }
     /// # impl Actor for Ledger {
     /// #     type Message = LedgerMsg;
-    /// #     fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> Done {
+    /// #     fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> HandlerResult {
     /// #         if let LedgerMsg::Book { account, amount } = message {
     /// #             assert_eq!(account, self.account);
     /// #             self.balance += amount;
@@ -106,10 +106,10 @@ impl GroupBuilder {
     ///     .group("ledgers")
     ///     .keyed(
     ///         |message: &LedgerMsg| match message {
-    ///             LedgerMsg::Book { account, .. } => Outcome::Unicast(*account),
-    ///             LedgerMsg::CloseDay => Outcome::Broadcast,
+    ///             LedgerMsg::Book { account, .. } => KeyRoute::Unicast(*account),
+    ///             LedgerMsg::CloseDay => KeyRoute::Broadcast,
     ///         },
-    ///         |_, start: &Start<u64>| Ledger { account: *start.key(), balance: 0 },
+    ///         |_, start: &SpawnInfo<u64>| Ledger { account: *start.key(), balance: 0 },
     ///     )
     ///     .spawn()?;
     /// ledgers.tell(LedgerMsg::Book { account: 7, amount: 100 }); // creates /user/ledgers/7
@@ -120,7 +120,7 @@ impl GroupBuilder {
     pub fn keyed<A, I, K>(
         self,
         router: impl InnerRouter<A::Message, K>,
-        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor<Message: Clone>,
@@ -139,7 +139,7 @@ impl GroupBuilder {
     /// # struct Line { user: String, text: String }
     /// # impl Actor for Session {
     /// #     type Message = Line;
-    /// #     fn receive(&mut self, line: Line, _: &mut Context<Line>) -> Done { assert_eq!(line.user, self.0); drop(line.text); Ok(()) }
+    /// #     fn receive(&mut self, line: Line, _: &mut Context<Line>) -> HandlerResult { assert_eq!(line.user, self.0); drop(line.text); Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -154,14 +154,14 @@ impl GroupBuilder {
     pub fn by_key<A, I, K>(
         self,
         key: impl Fn(&A::Message) -> K + Send + Sync + 'static,
-        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor,
         I: IntoActor<Actor = A>,
         K: GroupKey,
     {
-        self.plan(Box::new(move |message: &A::Message| Outcome::Unicast(key(message))), None, recipe)
+        self.plan(Box::new(move |message: &A::Message| KeyRoute::Unicast(key(message))), None, recipe)
     }
 
     /// Describes a group of a single actor, as in elfo. The first message creates the actor, and the next message after
@@ -169,13 +169,13 @@ impl GroupBuilder {
     /// the actor, too: at the start, and when the group's section changes.
     pub fn singleton<A, I>(
         self,
-        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, Singleton>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, Singleton>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, Singleton>
     where
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        let router = |_: &A::Message| Outcome::Unicast(Singleton);
+        let router = |_: &A::Message| KeyRoute::Unicast(Singleton);
         GroupPlan { shard_count: 1, only: Some(Singleton), ..self.plan(Box::new(router), None, recipe) }
     }
 
@@ -183,7 +183,7 @@ impl GroupBuilder {
         self,
         router: Box<dyn InnerRouter<A::Message, K>>,
         copy: Option<Copy<A::Message>>,
-        recipe: impl Fn(&mut Context<A::Message>, &Start<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor,
@@ -192,14 +192,14 @@ impl GroupBuilder {
     {
         let recipe = Guarded::new(recipe);
         let recipe =
-            move |ctx: &mut Context<A::Message>, start: &Start<'_, K>| recipe(ctx, start).into_actor();
+            move |ctx: &mut Context<A::Message>, start: &SpawnInfo<'_, K>| recipe(ctx, start).into_actor();
         let recipe = StdArc::new(recipe);
         let statuses: StdArc<Statuses<K>> = StdArc::default();
         let known = statuses.clone();
-        let make = move |plan: Plan, seed: &StdArc<Seed<K>>| {
-            spawn_held::<A, _>(plan, Sown::new(&recipe, seed, &known))
+        let make = move |plan: Plan, key_entry: &StdArc<KeyEntry<K>>| {
+            spawn_held::<A, _>(plan, GroupRecipe::new(&recipe, key_entry, &known))
         };
-        let check = |parent: &AnyRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyActorRef, settings: &MemberSettings, path: &dyn Fn() -> String| {
             let system = &parent.core().system;
             // The type is asked once and here, since actors are created under a lock.
             let answer = Answer::of::<A>();
@@ -240,8 +240,8 @@ struct MemberSettings {
     stash_capacity: Option<u32>,
 }
 
-type MakeBy<M, K> = dyn Fn(Plan, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
-type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer, SpawnError>;
+type MakeBy<M, K> = dyn Fn(Plan, &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
+type Check = fn(&AnyActorRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer, SpawnError>;
 
 /// A group plan describes a group of messages `M` and keys `K`.
 ///
@@ -252,7 +252,7 @@ type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer,
 /// # struct Session;
 /// # impl Actor for Session {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -260,7 +260,7 @@ type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer,
 /// let sessions = system
 ///     .group("sessions")
 ///     .by_key(|user: &u64| *user, |_, _| Session)
-///     .mailbox(Mailbox::bounded(100).on_full(Full::Reject))
+///     .mailbox(Mailbox::bounded(100).on_full(OverflowPolicy::Reject))
 ///     .restart(RestartPolicy::on_failure(Duration::from_secs(1), Duration::from_secs(60)))
 ///     .while_restarting(WhileRestarting::Queue)
 ///     .spawn()?;
@@ -270,7 +270,7 @@ type Check = fn(&AnyRef, &MemberSettings, &dyn Fn() -> String) -> Result<Answer,
 /// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
-    parent: Result<AnyRef, String>,
+    parent: Result<AnyActorRef, String>,
     name: String,
     router: Guarded<Box<dyn InnerRouter<M, K>>>,
     copy: Option<Copy<M>>,
@@ -281,7 +281,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     policy: RestartPolicy,
     while_restarting: WhileRestarting,
     termination: Termination<M>,
-    pub(crate) configured: Option<Box<dyn Configured<M, K>>>,
+    pub(crate) configured: Option<Box<dyn ConfigHooks<M, K>>>,
     shard_count: usize,
     /// The key of a group of a single actor.
     only: Option<K>,
@@ -315,8 +315,9 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         M: Answerable,
     {
         let make = self.make;
-        self.make =
-            Box::new(move |plan: Plan, seed: &StdArc<Seed<K>>| make(plan, seed).map(Held::skip_unwanted));
+        self.make = Box::new(move |plan: Plan, key_entry: &StdArc<KeyEntry<K>>| {
+            make(plan, key_entry).map(Held::skip_unwanted)
+        });
         self
     }
 
@@ -358,8 +359,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         let answer = (self.check)(&parent, &self.settings, &path)?;
         // The group state needs the head's reference, and the head needs the group state: the head's first turn is held
         // back.
-        let board: StdArc<OnceLock<StdArc<Board<M, K>>>> = StdArc::default();
-        let late = board.clone();
+        let group_state: StdArc<OnceLock<StdArc<GroupState<M, K>>>> = StdArc::default();
+        let late = group_state.clone();
         let plan = Plan {
             parent: Ok(parent),
             name: Some(self.name),
@@ -370,14 +371,15 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             stash_capacity: None,
         };
         let recipe = move |_: &mut Context<Never>| {
-            let board = late.get().cloned().ok_or_else(|| Failure::msg("the group was not completed"))?;
-            Ok(Head(board))
+            let group_state =
+                late.get().cloned().ok_or_else(|| Failure::msg("the group was not completed"))?;
+            Ok(Head(group_state))
         };
         let mut held = spawn_held::<Head<M, K>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
         let (mut settings, make) = (self.settings, self.make);
         settings.mailbox = settings.mailbox.asked(answer);
-        let make = move |head: &AnyRef, name: String, seed: &StdArc<Seed<K>>| {
+        let make = move |head: &AnyActorRef, name: String, key_entry: &StdArc<KeyEntry<K>>| {
             let plan = Plan {
                 parent: Ok(head.clone()),
                 name: Some(name),
@@ -387,7 +389,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
                 routee_index: 0,
                 stash_capacity: settings.stash_capacity,
             };
-            make(plan, seed)
+            make(plan, key_entry)
         };
         let parts = Parts {
             router: self.router.into_inner(),
@@ -401,31 +403,32 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             shard_count: self.shard_count,
             only: self.only,
         };
-        let made = StdArc::new(Board::new(head.clone(), parts));
+        let made = StdArc::new(GroupState::new(head.clone(), parts));
         let reference = ActorRef::to_own_recipient(ToGroup(made.clone()));
-        let keeper = StdArc::new(Keeper(made.clone()));
-        let (foster, ward): (StdArc<dyn Foster>, StdArc<dyn Ward>) = (keeper.clone(), keeper);
-        held.private(|private| private.extras().foster = Some(foster));
-        head.core().children.set_keeper(ward);
+        let supervisor = StdArc::new(GroupSupervisor(made.clone()));
+        let (child_hooks, report): (StdArc<dyn ChildHooks>, StdArc<dyn SelfReport>) =
+            (supervisor.clone(), supervisor);
+        held.private(|private| private.extras().child_hooks = Some(child_hooks));
+        head.core().children.set_parent_data(report);
         // A look-up by the group's path finds the reference that routes.
         head.core().children.set_front(reference.clone());
-        let _ = board.set(made.clone());
+        let _ = group_state.set(made.clone());
         held.start();
-        Ok(Group { reference, board: made })
+        Ok(Group { reference, group_state: made })
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Creates the actor of a key, if the key is free.
     pub fn mount(&self, key: K) -> Result<(), SpawnError> {
         let name = key_name(&key.to_string());
         let hash = self.hash(&key);
-        let seed = StdArc::new(Seed::new(key, hash, name, StartCause::Mounted));
-        match self.create(&seed, false, |_| {}) {
+        let key_entry = StdArc::new(KeyEntry::new(key, hash, name, SpawnCause::Mounted));
+        match self.create(&key_entry, false, |_| {}) {
             Created::Done | Created::Taken => Ok(()),
             Created::Refused(error) => {
                 // The key is the user's: drop it before the error lies in the place of the return value.
-                drop_guarded(seed);
+                drop_guarded(key_entry);
                 Err(error)
             }
         }

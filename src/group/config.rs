@@ -19,7 +19,7 @@ impl GroupConfig {
     ///
     /// # Errors
     ///
-    /// The error names the key and says what is wrong, as a reason to [reject](crate::topology::Member::validate) the
+    /// The error names the key and says what is wrong, as a reason to [reject](crate::topology::GroupMember::validate) the
     /// section.
     pub fn decode<C: serde::de::DeserializeOwned>(&self) -> Result<C, String> {
         serde_path_to_error::deserialize(self.table.clone())

@@ -4,14 +4,14 @@ use crate::group::builder::GroupPlan;
 use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
-use crate::group::state::Configured;
+use crate::group::state::ConfigHooks;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::marker::PhantomData;
 
-struct By<C, D, A>(Guarded<D>, Guarded<A>, PhantomData<fn() -> C>);
+struct ConfigFunctions<C, D, A>(Guarded<D>, Guarded<A>, PhantomData<fn() -> C>);
 
-impl<M, K, C, D, A> Configured<M, K> for By<C, D, A>
+impl<M, K, C, D, A> ConfigHooks<M, K> for ConfigFunctions<C, D, A>
 where
     M: Send + 'static,
     K: GroupKey,
@@ -52,7 +52,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
         decode: impl Fn(&GroupConfig) -> Result<C, String> + Send + Sync + 'static,
         apply: impl Fn(&Group<M, K>, C) + Send + Sync + 'static,
     ) -> Self {
-        self.configured = Some(Box::new(By(Guarded::new(decode), Guarded::new(apply), PhantomData)));
+        self.configured =
+            Some(Box::new(ConfigFunctions(Guarded::new(decode), Guarded::new(apply), PhantomData)));
         self
     }
 }
@@ -60,7 +61,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Decodes the configuration, and returns the function that puts it into effect.
     pub(crate) fn prepare_config(&self, config: &GroupConfig) -> Result<Box<dyn FnOnce() + '_>, String> {
-        let configured = self.board.configured.as_deref();
+        let configured = self.group_state.configured.as_deref();
         let decoded =
             configured.map(|configured| configured.decode(config).map(|decoded| (configured, decoded)));
         let decoded = decoded.transpose()?;
@@ -68,9 +69,9 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
             if let Some((configured, decoded)) = decoded {
                 configured.apply(self, decoded);
             }
-            if let Some(only) = &self.board.only {
+            if let Some(only) = &self.group_state.only {
                 // A group that ends needs the actor no more; any other error has been logged.
-                let _ = self.board.mount(only.clone());
+                let _ = self.group_state.mount(only.clone());
             }
         }))
     }

@@ -1,24 +1,29 @@
 //! A delayed restart waits until its time has come, and then restarts or re-creates an actor of a group.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::failure::guarded;
-use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
-use crate::group::pending_restarts::{How, One};
-use crate::group::state::{Board, Openness};
+use crate::group::key_entry::KeyEntry;
+use crate::group::pending_restarts::{PendingRestart, RestartMode};
+use crate::group::state::{GroupPhase, GroupState};
 use crate::group::status::ActorStatus;
 use crate::sync::lock;
 use crate::util::panic::drop_guarded;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Restarts the actor of this key entry after `wait`. Returns `how` as the error if the group creates no more
     /// actors.
-    pub fn wait(self: &StdArc<Self>, seed: &StdArc<Seed<K>>, how: How, wait: Duration) -> Result<(), How> {
+    pub fn wait(
+        self: &StdArc<Self>,
+        key_entry: &StdArc<KeyEntry<K>>,
+        how: RestartMode,
+        wait: Duration,
+    ) -> Result<(), RestartMode> {
         let timers = self.system.timers();
-        let (board, waiter) = (StdArc::downgrade(self), seed.clone());
+        let (group_state, waiter) = (StdArc::downgrade(self), key_entry.clone());
         // The check runs under the lock: the thread that ends the group empties the list afterwards.
         let mut waiting = lock(&self.waiting);
         if !self.spawns() {
@@ -27,11 +32,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let due = self.system.now().saturating_add(wait);
         waiting.begun += 1;
         let number = waiting.begun;
-        let timer = timers.call_at(due, Box::new(move || time_is_up(&board, &waiter, number)));
-        let one = One { number, seed: seed.clone(), how, timer };
-        let former = waiting.all.insert(StdArc::as_ptr(seed) as usize, one);
+        let timer = timers.call_at(due, Box::new(move || restart_due(&group_state, &waiter, number)));
+        let one = PendingRestart { number, key_entry: key_entry.clone(), how, timer };
+        let former = waiting.all.insert(StdArc::as_ptr(key_entry) as usize, one);
         drop(waiting);
-        if let Some(One { how: How::InPlace(child, _), timer, .. }) = former {
+        if let Some(PendingRestart { how: RestartMode::InPlace(child, _), timer, .. }) = former {
             // The actor was restarted together with the head before its time, and has failed again. Two failures have
             // suspended the actor, and a single verdict is to come: the earlier suspension is undone here.
             timers.cancel(timer);
@@ -41,8 +46,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Removes the pending restart of this key entry: its actor has been created, or is not going to be.
-    pub fn forget_waiting(&self, seed: &StdArc<Seed<K>>) {
-        let one = lock(&self.waiting).take(seed);
+    pub fn forget_waiting(&self, key_entry: &StdArc<KeyEntry<K>>) {
+        let one = lock(&self.waiting).take(key_entry);
         if let Some(one) = one {
             self.system.timers().cancel(one.timer);
             // The failure is the user's, and its drop may panic.
@@ -51,35 +56,35 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Gives up all pending restarts.
-    pub fn give_up_waiting(&self) {
+    pub fn end_pending_restarts(&self) {
         let all = std::mem::take(&mut lock(&self.waiting).all);
-        let mut all: Vec<One<K>> = all.into_values().collect();
-        // The order of the notes must be an order that a test's seed repeats.
+        let mut all: Vec<PendingRestart<K>> = all.into_values().collect();
+        // The order of the notes must be an order that a test's entry repeats.
         all.sort_unstable_by_key(|one| one.number);
-        for One { seed, how, timer, .. } in all {
+        for PendingRestart { key_entry, how, timer, .. } in all {
             self.system.timers().cancel(timer);
-            self.give_up(&seed, how);
+            self.end_restart(&key_entry, how);
             // The key is the user's: a panic of its drop must not keep the rest of the list from being given up.
-            drop_guarded(seed);
+            drop_guarded(key_entry);
         }
     }
 
     /// Frees the key of an actor that is not restarted.
-    pub fn give_up(&self, seed: &StdArc<Seed<K>>, how: How) {
+    pub fn end_restart(&self, key_entry: &StdArc<KeyEntry<K>>, how: RestartMode) {
         match how {
-            How::Anew => self.vacate(seed),
+            RestartMode::Anew => self.free_slot_of(key_entry),
             // The key is free when the actor has ended.
-            How::InPlace(child, _) => child.stop(),
+            RestartMode::InPlace(child, _) => child.stop(),
         }
     }
 
     /// Removes the key slot in which an actor of this key entry waits, and notes that the key's actor has terminated.
     /// If a message has created the actor already, nothing happens.
-    fn vacate(&self, seed: &StdArc<Seed<K>>) {
-        let mut shard = self.table.lock(seed.hash);
-        if shard.replace(seed.hash, |seat| seat.awaits(seed), None) {
+    fn free_slot_of(&self, key_entry: &StdArc<KeyEntry<K>>) {
+        let mut shard = self.table.lock(key_entry.hash);
+        if shard.replace(key_entry.hash, |slot| slot.awaits_restart_of(key_entry), None) {
             // Under the lock, so that this comes before every note about the next actor of the key.
-            self.statuses.note(seed, ActorStatus::Terminated, |_| true);
+            self.statuses.note(key_entry, ActorStatus::Terminated, |_| true);
         }
         drop(shard);
         self.statuses.deliver();
@@ -87,35 +92,35 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Removes the key slot of an actor that has ended for good, unless its successor has the slot, and notes that the
     /// actor has terminated.
-    pub fn free(&self, seed: &StdArc<Seed<K>>, ended: &AnyRef) {
-        let mut shard = self.table.lock(seed.hash);
-        shard.replace(seed.hash, |seat| seat.is_of(ended), None);
-        // As in `vacate`.
-        self.statuses.note(seed, ActorStatus::Terminated, |_| true);
+    pub fn free(&self, key_entry: &StdArc<KeyEntry<K>>, ended: &AnyActorRef) {
+        let mut shard = self.table.lock(key_entry.hash);
+        shard.replace(key_entry.hash, |slot| slot.is_of(ended), None);
+        // As in `free_slot_of`.
+        self.statuses.note(key_entry, ActorStatus::Terminated, |_| true);
         drop(shard);
         self.statuses.deliver();
     }
 
     /// Creates a new actor in the key slot in which an actor of this key entry waits.
-    fn renew_waiting(self: &StdArc<Self>, seed: &StdArc<Seed<K>>) {
-        if !self.renew(seed, |seat| seat.awaits(seed)) {
-            self.vacate(seed);
+    fn recreate_pending(self: &StdArc<Self>, key_entry: &StdArc<KeyEntry<K>>) {
+        if !self.recreate(key_entry, |slot| slot.awaits_restart_of(key_entry)) {
+            self.free_slot_of(key_entry);
             self.stop_if_over();
         }
     }
 
     /// Creates a new actor in the key slot for which `is` holds. Returns false if the actor cannot be created.
-    pub fn renew(
+    pub fn recreate(
         &self,
-        seed: &StdArc<Seed<K>>,
-        is: impl Fn(&crate::group::state::Seat<M, K>) -> bool,
+        key_entry: &StdArc<KeyEntry<K>>,
+        is: impl Fn(&crate::group::state::KeySlot<M, K>) -> bool,
     ) -> bool {
         let renewed = guarded(|| {
-            let mut shard = self.table.lock(seed.hash);
-            if !self.spawns() || !shard.has(seed.hash, &is) {
+            let mut shard = self.table.lock(key_entry.hash);
+            if !self.spawns() || !shard.has(key_entry.hash, &is) {
                 return Ok(None);
             }
-            let held = match self.make(seed) {
+            let held = match self.make(key_entry) {
                 Ok(held) => held,
                 Err(error) => {
                     drop(shard);
@@ -123,8 +128,8 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                     return Ok(None);
                 }
             };
-            let seat = self.seat(seed, &held);
-            shard.replace(seed.hash, &is, Some(seat));
+            let slot = self.make_slot(key_entry, &held);
+            shard.replace(key_entry.hash, &is, Some(slot));
             Ok(Some(held))
         });
         matches!(renewed, Ok(Some(_)))
@@ -132,7 +137,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Stops the head of a group that ends and has neither a living nor a waiting actor.
     pub fn stop_if_over(&self) {
-        if self.openness() >= Openness::Terminating
+        if self.openness() >= GroupPhase::Terminating
             && lock(&self.living).is_empty()
             && lock(&self.waiting).is_empty()
         {
@@ -142,18 +147,18 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 /// Restarts or re-creates the actor, on the timers' thread.
-fn time_is_up<M: Send + 'static, K: GroupKey>(
-    board: &StdWeak<Board<M, K>>,
-    seed: &StdArc<Seed<K>>,
+fn restart_due<M: Send + 'static, K: GroupKey>(
+    group_state: &StdWeak<GroupState<M, K>>,
+    key_entry: &StdArc<KeyEntry<K>>,
     number: u64,
 ) {
-    let Some(board) = board.upgrade() else { return };
+    let Some(group_state) = group_state.upgrade() else { return };
     // The pending restart has gone if a message has created the actor, or if the group ends.
-    let one = lock(&board.waiting).take_numbered(seed, number);
+    let one = lock(&group_state.waiting).take_numbered(key_entry, number);
     match one.map(|one| one.how) {
         None => {}
-        Some(How::Anew) => board.renew_waiting(seed),
-        Some(How::InPlace(child, failure)) => _ = child.send_system(Control::Restart(failure)),
+        Some(RestartMode::Anew) => group_state.recreate_pending(key_entry),
+        Some(RestartMode::InPlace(child, failure)) => _ = child.send_system(Control::Restart(failure)),
     }
-    drop_guarded(board);
+    drop_guarded(group_state);
 }

@@ -1,11 +1,11 @@
 //! An effective policy is the restart policy that counts for an actor: its own, or else the configuration's, or else
 //! the plan's.
 
-use crate::group::entry::Seed;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
+use crate::group::key_entry::KeyEntry;
 use crate::group::restart_policy::RestartPolicy;
-use crate::group::state::Board;
+use crate::group::state::GroupState;
 use crate::sync::lock;
 use std::fmt;
 
@@ -31,9 +31,9 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    pub fn policy_of(&self, seed: &Seed<K>) -> RestartPolicy {
-        let own = seed.life(|life| life.policy.as_deref().copied());
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
+    pub fn policy_of(&self, key_entry: &KeyEntry<K>) -> RestartPolicy {
+        let own = key_entry.life(|life| life.policy.as_deref().copied());
         own.or_else(|| *lock(&self.configured_policy)).unwrap_or(self.policy)
     }
 }
@@ -51,7 +51,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// Nothing changes then.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), PolicyError> {
         PolicyError::check(policy.as_ref())?;
-        *lock(&self.board.configured_policy) = policy;
+        *lock(&self.group_state.configured_policy) = policy;
         Ok(())
     }
 }

@@ -2,56 +2,60 @@
 //! the key.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::multi_send::{Counted, LeftOver, Mode, Way};
-use crate::core::pending_send::{Next, Succession};
-use crate::group::entry::Seed;
+use crate::core::multi_send::{InFlightGuard, SendMode, SendOp, UnsentMessage};
+use crate::core::pending_send::{SuccessorAnswer, SuccessorLookup};
 use crate::group::key::GroupKey;
-use crate::group::state::{Board, Seat};
+use crate::group::key_entry::KeyEntry;
+use crate::group::state::{GroupState, KeySlot};
 use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
 /// This type offers a waiting message to the actor that has the key at that time.
-pub struct ToHeir<M: Send + 'static, K: GroupKey> {
-    pub board: StdArc<Board<M, K>>,
-    pub seed: StdArc<Seed<K>>,
+pub struct ForwardToSuccessor<M: Send + 'static, K: GroupKey> {
+    pub group_state: StdArc<GroupState<M, K>>,
+    pub key_entry: StdArc<KeyEntry<K>>,
 }
 
-impl<M: Send + 'static, K: GroupKey> ToHeir<M, K> {
+impl<M: Send + 'static, K: GroupKey> ForwardToSuccessor<M, K> {
     /// Returns the actor that has the key now.
     fn present(&self) -> Option<ActorRef<M>> {
         let section = reclaim::section();
-        let Seat { actor, .. } = self.board.find(&self.seed.key, self.seed.hash, &section)?;
+        let KeySlot { actor, .. } =
+            self.group_state.find(&self.key_entry.key, self.key_entry.hash, &section)?;
         actor.clone()
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Succession<M> for ToHeir<M, K> {
-    fn offer(&self, message: M, is_copy: bool) -> Next<M> {
-        if self.board.is_closed() {
-            return Next::Closed(message);
+impl<M: Send + 'static, K: GroupKey> SuccessorLookup<M> for ForwardToSuccessor<M, K> {
+    fn offer(&self, message: M, is_copy: bool) -> SuccessorAnswer<M> {
+        if self.group_state.is_closed() {
+            return SuccessorAnswer::Closed(message);
         }
         // The message counts as sent. The caller that gets it back accounts for it, as for a message that still waits.
-        let way = Way::of_counted(&self.board.system, Mode::Try);
+        let way = SendOp::of_counted(&self.group_state.system, SendMode::Try);
         if is_copy {
             way.offers_copies();
         }
-        let key = &self.seed.key;
-        let left = self.board.to_key(key, self.seed.hash, message, &way.delivery(None), || key.clone()).err();
+        let key = &self.key_entry.key;
+        let left = self
+            .group_state
+            .to_key(key, self.key_entry.hash, message, &way.delivery(None), || key.clone())
+            .err();
         match way.finish(left) {
-            Ok(_) => Next::Accepted,
-            Err(LeftOver::Message(message)) if way.report().full > 0 => {
+            Ok(_) => SuccessorAnswer::Accepted,
+            Err(UnsentMessage::Message(message)) if way.report().full > 0 => {
                 // Keys are compared under the in-flight guard.
-                let counted = Counted::begin(&self.board.system);
+                let counted = InFlightGuard::begin(&self.group_state.system);
                 let present = self.present();
                 counted.end();
                 match present {
-                    Some(actor) => Next::Full(actor, message),
+                    Some(actor) => SuccessorAnswer::Full(actor, message),
                     // The actor has gone meanwhile.
-                    None => Next::Again(message),
+                    None => SuccessorAnswer::Again(message),
                 }
             }
-            Err(LeftOver::Message(message)) => Next::Closed(message),
-            Err(LeftOver::Waited(..)) => unreachable!("nothing waits that is only tried"),
+            Err(UnsentMessage::Message(message)) => SuccessorAnswer::Closed(message),
+            Err(UnsentMessage::Waited(..)) => unreachable!("nothing waits that is only tried"),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A group handle manages a group.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::core::error::SpawnError;
 use crate::group::key::GroupKey;
-use crate::group::route::ToKey;
-use crate::group::state::{Board, Openness};
+use crate::group::key_route::ToKey;
+use crate::group::state::{GroupPhase, GroupState};
 use crate::util::reclaim;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -20,7 +20,7 @@ use std::sync::Arc as StdArc;
 /// # struct Session(u64);
 /// # impl Actor for Session {
 /// #     type Message = &'static str;
-/// #     fn receive(&mut self, _: &'static str, _: &mut Context<&'static str>) -> Done { assert!(self.0 > 0); Ok(()) }
+/// #     fn receive(&mut self, _: &'static str, _: &mut Context<&'static str>) -> HandlerResult { assert!(self.0 > 0); Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
@@ -37,7 +37,7 @@ use std::sync::Arc as StdArc;
 /// ```
 pub struct Group<M: Send + 'static, K: GroupKey> {
     pub(crate) reference: ActorRef<M>,
-    pub(crate) board: StdArc<Board<M, K>>,
+    pub(crate) group_state: StdArc<GroupState<M, K>>,
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
@@ -47,23 +47,23 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     }
 
     /// Returns a reference to the actor that has this key when a message is sent. If the key is free then, the actor is
-    /// created, as by [`Outcome::Unicast`](crate::topology::Outcome::Unicast). The reference therefore survives the
+    /// created, as by [`KeyRoute::Unicast`](crate::topology::KeyRoute::Unicast). The reference therefore survives the
     /// actor's end.
     ///
     /// The reference's [`path`](ActorRef::path) is the group's, and an actor that watches the reference watches the
     /// group.
     pub fn key(&self, key: K) -> ActorRef<M> {
-        ActorRef::to_own_recipient(ToKey::new(self.board.clone(), key))
+        ActorRef::to_own_recipient(ToKey::new(self.group_state.clone(), key))
     }
 
     /// Returns the head: the parent of the group's actors.
-    pub fn head(&self) -> &AnyRef {
-        &self.board.head
+    pub fn head(&self) -> &AnyActorRef {
+        &self.group_state.head
     }
 
     /// Returns how many keys are taken, by actors and by actors that wait to be re-created.
     pub fn len(&self) -> usize {
-        self.board.table.len()
+        self.group_state.table.len()
     }
 
     /// Returns whether no key is taken.
@@ -75,7 +75,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     pub fn keys(&self) -> Vec<K> {
         let section = reclaim::section();
         let mut keys = Vec::new();
-        self.board.table.for_each(&section, |seat| keys.push(seat.seed.key.clone()));
+        self.group_state.table.for_each(&section, |slot| keys.push(slot.key_entry.key.clone()));
         keys
     }
 
@@ -87,7 +87,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// [`SpawnError::ParentStopped`] if the group creates no more actors, since [`stop_spawning`](Self::stop_spawning)
     /// was called or the group is ending. Any other error says why this actor cannot be created, and is logged, too.
     pub fn mount(&self, key: K) -> Result<(), SpawnError> {
-        self.board.mount(key)
+        self.group_state.mount(key)
     }
 
     /// Changes how many messages the mailbox of each actor takes, for present and for future actors; 0 counts as 1.
@@ -96,15 +96,15 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// An actor changes its own mailbox by [`Context::set_mailbox_capacity`](crate::Context::set_mailbox_capacity),
     /// until this method is called again.
     pub fn set_mailbox_capacity(&self, message_count: usize) {
-        self.board.set_capacity(NonZeroUsize::new(message_count).unwrap_or(NonZeroUsize::MIN));
+        self.group_state.set_capacity(NonZeroUsize::new(message_count).unwrap_or(NonZeroUsize::MIN));
     }
 
     /// Creates no more actors from now on. A message for a free key, or for a key whose actor is
-    /// [passivated](crate::Context::retire), is refused as closed. Living actors continue, and are not restarted when
+    /// [passivated](crate::Context::passivate), is refused as closed. Living actors continue, and are not restarted when
     /// they end. Actors that wait for a restart are given up.
     pub fn stop_spawning(&self) {
-        self.board.advance(Openness::NoSpawn);
-        self.board.give_up_waiting();
+        self.group_state.advance(GroupPhase::NoSpawn);
+        self.group_state.end_pending_restarts();
     }
 
     /// Ends the group: no actor is created or restarted any more, and each actor is told to end. Messages in the
@@ -122,27 +122,27 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// A closed mailbox also refuses answers that come as messages. A group whose actors ask other actors should
     /// therefore end by a message.
     pub fn terminate(&self, reason: &str) {
-        self.board.terminate(reason);
+        self.group_state.terminate(reason);
     }
 
     /// Stops the group, each actor after its current message. The messages in the actors' mailboxes become dead
     /// letters.
     pub fn stop(&self) {
-        self.board.advance(Openness::Closed);
-        self.board.head.stop();
+        self.group_state.advance(GroupPhase::Closed);
+        self.group_state.head.stop();
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> Watchable for Group<M, K> {
     /// Returns the head, whose end is the group's end.
-    fn watched(&self) -> Option<AnyRef> {
-        Some(self.board.head.clone())
+    fn watched(&self) -> Option<AnyActorRef> {
+        Some(self.group_state.head.clone())
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> Clone for Group<M, K> {
     fn clone(&self) -> Self {
-        Self { reference: self.reference.clone(), board: self.board.clone() }
+        Self { reference: self.reference.clone(), group_state: self.group_state.clone() }
     }
 }
 
@@ -157,6 +157,6 @@ impl<M: Send + 'static, K: GroupKey> Deref for Group<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> fmt::Debug for Group<M, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Group").field("path", &self.board.head.path()).finish_non_exhaustive()
+        f.debug_struct("Group").field("path", &self.group_state.head.path()).finish_non_exhaustive()
     }
 }

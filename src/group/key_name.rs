@@ -30,7 +30,7 @@ pub fn key_name(text: &str) -> String {
 }
 
 /// Returns the name of the `number`-th key that prints alike, counted from 0.
-pub fn set_apart(name: &str, number: u64) -> String {
+pub fn unique_name(name: &str, number: u64) -> String {
     match number {
         0 => name.to_owned(),
         number => format!("{name}~{}", number + 1),
@@ -53,7 +53,7 @@ mod tests {
         let different: std::collections::HashSet<&String> = names.iter().collect();
         assert_eq!(different.len(), names.len());
         assert_eq!(names[10], "10.0.0.7:514");
-        assert_eq!(set_apart(&key_name("a"), 1), "a~2");
-        assert!(check_name(&set_apart("a", 7)).is_ok());
+        assert_eq!(unique_name(&key_name("a"), 1), "a~2");
+        assert!(check_name(&unique_name("a", 7)).is_ok());
     }
 }

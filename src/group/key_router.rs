@@ -1,6 +1,6 @@
 //! A key router names the keys that a message is for.
 
-use crate::group::outcome::Outcome;
+use crate::group::key_routing::KeyRoute;
 use crate::util::reclaim;
 use crate::util::reclaim::Published;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::Arc as StdArc;
 
 /// A key router names the keys of a group whose actors get a message.
 ///
-/// Every closure `Fn(&M) -> Outcome<K>` is a key router. [`MapRouter`] is a key router with a state.
+/// Every closure `Fn(&M) -> KeyRoute<K>` is a key router. [`MapRouter`] is a key router with a state.
 ///
 /// # Concurrency
 ///
@@ -16,12 +16,12 @@ use std::sync::Arc as StdArc;
 /// unwinds to the sender, and the message becomes a dead letter.
 pub trait InnerRouter<M, K>: Send + Sync + 'static {
     /// Returns the keys that this message is for.
-    fn route(&self, message: &M) -> Outcome<K>;
+    fn route(&self, message: &M) -> KeyRoute<K>;
 }
 
-impl<M, K, F: Fn(&M) -> Outcome<K> + Send + Sync + 'static> InnerRouter<M, K> for F {
+impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> InnerRouter<M, K> for F {
     #[inline]
-    fn route(&self, message: &M) -> Outcome<K> {
+    fn route(&self, message: &M) -> KeyRoute<K> {
         self(message)
     }
 }
@@ -34,17 +34,17 @@ impl<M, K, F: Fn(&M) -> Outcome<K> + Send + Sync + 'static> InnerRouter<M, K> fo
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::{MapRouter, Outcome};
+/// use pointsman::topology::{MapRouter, KeyRoute};
 /// # struct Shard;
 /// # impl Actor for Shard {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
 /// let (router, shard_count) =
-///     MapRouter::with_state(2_u64, |count: &u64, number: &u64| Outcome::Unicast(number % count));
+///     MapRouter::with_state(2_u64, |count: &u64, number: &u64| KeyRoute::Unicast(number % count));
 /// let shards = system.group("shards").keyed(router, |_, _| Shard).spawn()?;
 /// shards.tell(7_u64); // to shard 1
 /// shard_count.update(|_| 4);
@@ -64,7 +64,7 @@ impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
     /// Returns a key router that begins with `state`, and the handle that replaces the state.
     pub fn with_state<M, K>(state: S, route: F) -> (Self, RouterState<S>)
     where
-        F: Fn(&S, &M) -> Outcome<K> + Send + Sync + 'static,
+        F: Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,
     {
         let state = RouterState(StdArc::new(Published::new(state)));
         (Self { state: state.clone(), route }, state)
@@ -74,10 +74,10 @@ impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
 impl<M, K, S, F> InnerRouter<M, K> for MapRouter<S, F>
 where
     S: Send + Sync + 'static,
-    F: Fn(&S, &M) -> Outcome<K> + Send + Sync + 'static,
+    F: Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,
 {
     #[inline]
-    fn route(&self, message: &M) -> Outcome<K> {
+    fn route(&self, message: &M) -> KeyRoute<K> {
         let section = reclaim::section();
         let state = self.state.0.read(&section);
         (self.route)(state, message)

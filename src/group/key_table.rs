@@ -8,12 +8,12 @@
 //! leaves a tombstone there. When three quarters of an array are used, the writer publishes a new array that fits the
 //! living entries. An insertion therefore costs O(1) on average, and no thread copies the whole table.
 //!
-//! **No user code under the lock.** Only [`Table::find`] compares keys, outside of the lock. A thread that means to
-//! insert reads the shard's [version](Table::version), looks, takes the lock, and compares the version. If the version
+//! **No user code under the lock.** Only [`GroupKeyTable::find`] compares keys, outside of the lock. A thread that means to
+//! insert reads the shard's [version](GroupKeyTable::version), looks, takes the lock, and compares the version. If the version
 //! is unchanged, no thread has changed the shard since the look; otherwise the thread looks again. A writer finds an
 //! entry again by its address.
 //!
-//! **Old entries and arrays** go to the [`Limbo`], which has at most one bag of them in the process-wide list of
+//! **Old entries and arrays** go to the [`RetireList`], which has at most one bag of them in the process-wide list of
 //! replaced values at any time, and fills the next bag meanwhile. A reader that never returns therefore delays the
 //! freeing of this table's memory and nothing else: the list stays short for all threads that look through it.
 
@@ -21,7 +21,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex, MutexGuard, lock};
 use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
-use crate::util::reclaim::{Garbage, Section};
+use crate::util::reclaim::{RetiredValue, Section};
 use std::ptr::{self, NonNull};
 use std::sync::Arc as StdArc;
 
@@ -32,15 +32,15 @@ const PLACES_MIN: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 const LOOK_EVERY: usize = 64;
 
 /// A key table leads from the keys of a group to their items.
-pub struct Table<E> {
+pub struct GroupKeyTable<E> {
     /// The number of shards is a power of two.
     shards: Box<[CachePadded<Shard<E>>]>,
-    limbo: StdArc<Limbo<E>>,
+    retire_list: StdArc<RetireList<E>>,
 }
 
 struct Shard<E> {
     /// Null until the first insertion.
-    places: AtomicPtr<Places<E>>,
+    places: AtomicPtr<EntryArray<E>>,
     /// Counts the changes; written under the lock.
     version: AtomicU64,
     counts: Mutex<Counts>,
@@ -53,7 +53,7 @@ struct Counts {
 }
 
 /// An array has a power of two of places, some of which are always empty.
-struct Places<E>(Box<[AtomicPtr<Entry<E>>]>);
+struct EntryArray<E>(Box<[AtomicPtr<Entry<E>>]>);
 
 struct Entry<E> {
     hash: u64,
@@ -71,7 +71,7 @@ fn is_entry<E>(entry: *mut Entry<E>) -> bool {
     !entry.is_null() && entry != tombstone()
 }
 
-impl<E: Send + Sync + 'static> Table<E> {
+impl<E: Send + Sync + 'static> GroupKeyTable<E> {
     /// Returns an empty table with this number of shards, a power of two.
     pub fn new(shard_count: usize) -> Self {
         debug_assert!(shard_count.is_power_of_two());
@@ -82,7 +82,7 @@ impl<E: Send + Sync + 'static> Table<E> {
                 counts: Mutex::new(Counts::default()),
             })
         };
-        Self { shards: (0..shard_count).map(shard).collect(), limbo: StdArc::new(Limbo::new()) }
+        Self { shards: (0..shard_count).map(shard).collect(), retire_list: StdArc::new(RetireList::new()) }
     }
 
     /// Returns the shard by the highest bits of the hash; places are found by the lowest bits.
@@ -148,7 +148,7 @@ impl<E: Send + Sync + 'static> Table<E> {
     }
 
     fn lock_shard<'t>(&'t self, shard: &'t Shard<E>) -> Writer<'t, E> {
-        Writer { shard, counts: Some(lock(&shard.counts)), old: Vec::new(), limbo: &self.limbo }
+        Writer { shard, counts: Some(lock(&shard.counts)), old: Vec::new(), retire_list: &self.retire_list }
     }
 
     /// Takes each shard's lock once, one after the other. Each thread that held such a lock before has finished under
@@ -163,7 +163,7 @@ impl<E: Send + Sync + 'static> Table<E> {
     }
 }
 
-impl<E> Places<E> {
+impl<E> EntryArray<E> {
     fn new(count: usize) -> Self {
         Self((0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect())
     }
@@ -190,13 +190,13 @@ pub struct Writer<'t, E: Send + Sync + 'static> {
     shard: &'t Shard<E>,
     /// `None` once the lock is released.
     counts: Option<MutexGuard<'t, Counts>>,
-    /// The values that go to the limbo when the lock has been released.
-    old: Vec<Old<E>>,
-    limbo: &'t StdArc<Limbo<E>>,
+    /// The values that go to the retire list when the lock has been released.
+    old: Vec<RetiredItem<E>>,
+    retire_list: &'t StdArc<RetireList<E>>,
 }
 
 impl<E: Send + Sync + 'static> Writer<'_, E> {
-    /// Returns whether the shard is unchanged since this [version](Table::version) was read.
+    /// Returns whether the shard is unchanged since this [version](GroupKeyTable::version) was read.
     pub fn is_unchanged(&self, version: u64) -> bool {
         // Relaxed: written under the lock, which the writer holds.
         self.shard.version.load(Ordering::Relaxed) == version
@@ -204,7 +204,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
 
     fn changed(&mut self) {
         let version = self.shard.version.load(Ordering::Relaxed);
-        // Ordering: Release; pairs with the Acquire load in `Table::version`.
+        // Ordering: Release; pairs with the Acquire load in `GroupKeyTable::version`.
         self.shard.version.store(version + 1, Ordering::Release);
     }
 
@@ -212,7 +212,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         self.counts.as_mut().expect("held until the writer is dropped")
     }
 
-    fn places(&self) -> Option<&Places<E>> {
+    fn places(&self) -> Option<&EntryArray<E>> {
         // SAFETY: it is replaced under the lock alone, which the writer holds. Relaxed for the same reason.
         unsafe { self.shard.places.load(Ordering::Relaxed).as_ref() }
     }
@@ -227,7 +227,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         let entry = Box::into_raw(Box::new(Entry { hash, item }));
         let places = self.places().expect("made above");
         let (at, was_tombstone) = places.free_place(hash).expect("a quarter of the places is empty");
-        // Ordering: Release; pairs with the Acquire loads in `Table::find` and `Table::for_each`.
+        // Ordering: Release; pairs with the Acquire loads in `GroupKeyTable::find` and `GroupKeyTable::for_each`.
         places.0[at].store(entry, Ordering::Release);
         let counts = self.counts();
         counts.living += 1;
@@ -258,9 +258,9 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
         };
         let is_removed = with.is_none();
         let new = with.map_or(tombstone(), |item| Box::into_raw(Box::new(Entry { hash, item })));
-        // Ordering: Release; pairs with the Acquire loads in `Table::find` and `Table::for_each`.
+        // Ordering: Release; pairs with the Acquire loads in `GroupKeyTable::find` and `GroupKeyTable::for_each`.
         places.0[at].store(new, Ordering::Release);
-        self.old.push(Old::Entry(entry));
+        self.old.push(RetiredItem::Entry(entry));
         if is_removed {
             self.counts().living -= 1;
             self.counts().tombstones += 1;
@@ -273,7 +273,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
     /// Publishes a smaller array if almost all of it is unused.
     fn shrink(&mut self) {
         let living = self.counts().living;
-        let is_sparse = |places: &Places<E>| places.0.len() > PLACES_MIN && places.0.len() > living * 8;
+        let is_sparse = |places: &EntryArray<E>| places.0.len() > PLACES_MIN && places.0.len() > living * 8;
         if self.places().is_some_and(is_sparse) {
             self.rebuild(living * 2);
         }
@@ -282,7 +282,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
     /// Publishes an array of at least this number of places, with the entries of the array before.
     fn rebuild(&mut self, place_count: usize) {
         let count = place_count.max(PLACES_MIN).next_power_of_two();
-        let new = Places::new(count);
+        let new = EntryArray::new(count);
         if let Some(places) = self.places() {
             for place in &places.0 {
                 let entry = place.load(Ordering::Relaxed);
@@ -295,10 +295,10 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
             }
         }
         let former = self.shard.places.load(Ordering::Relaxed);
-        // Ordering: Release; pairs with the Acquire loads of `places` in `Table::find` and `Table::for_each`.
+        // Ordering: Release; pairs with the Acquire loads of `places` in `GroupKeyTable::find` and `GroupKeyTable::for_each`.
         self.shard.places.store(Box::into_raw(Box::new(new)), Ordering::Release);
         if !former.is_null() {
-            self.old.push(Old::Places(former));
+            self.old.push(RetiredItem::EntryArray(former));
         }
         self.counts().tombstones = 0;
     }
@@ -309,12 +309,12 @@ impl<E: Send + Sync + 'static> Drop for Writer<'_, E> {
         // Freeing a value may run user code that uses this table again, so it is done without the lock.
         self.counts = None;
         for old in self.old.drain(..) {
-            self.limbo.retire(old);
+            self.retire_list.retire(old);
         }
     }
 }
 
-impl<E> Drop for Table<E> {
+impl<E> Drop for GroupKeyTable<E> {
     fn drop(&mut self) {
         for shard in &self.shards {
             // Ordering: Relaxed, here and below; the exclusive access comes after all changes.
@@ -335,38 +335,38 @@ impl<E> Drop for Table<E> {
     }
 }
 
-/// The limbo keeps old entries and arrays until no thread reads them.
-struct Limbo<E>(Mutex<Bags<E>>);
+/// The retire list keeps old entries and arrays until no thread reads them.
+struct RetireList<E>(Mutex<RetireBags<E>>);
 
-struct Bags<E> {
-    filling: Vec<Old<E>>,
+struct RetireBags<E> {
+    filling: Vec<RetiredItem<E>>,
     /// A bag is on the process-wide list of replaced values.
     is_one_out: bool,
 }
 
 /// An old value is found by no reader any more. Plain pointers: readers may still hold references.
-enum Old<E> {
+enum RetiredItem<E> {
     Entry(*mut Entry<E>),
-    Places(*mut Places<E>),
+    EntryArray(*mut EntryArray<E>),
 }
 
 // SAFETY: it is the right to free a value, which any thread may do if the items may go to other threads.
-unsafe impl<E: Send> Send for Old<E> {}
+unsafe impl<E: Send> Send for RetiredItem<E> {}
 
 /// A bag holds values that are freed together.
-struct Bag<E: Send + Sync + 'static> {
-    content: Vec<Old<E>>,
-    limbo: StdArc<Limbo<E>>,
+struct RetireBag<E: Send + Sync + 'static> {
+    content: Vec<RetiredItem<E>>,
+    retire_list: StdArc<RetireList<E>>,
 }
 
-impl<E> Limbo<E> {
+impl<E> RetireList<E> {
     fn new() -> Self {
-        Self(Mutex::new(Bags { filling: Vec::new(), is_one_out: false }))
+        Self(Mutex::new(RetireBags { filling: Vec::new(), is_one_out: false }))
     }
 }
 
-impl<E: Send + Sync + 'static> Limbo<E> {
-    fn retire(self: &StdArc<Self>, old: Old<E>) {
+impl<E: Send + Sync + 'static> RetireList<E> {
+    fn retire(self: &StdArc<Self>, old: RetiredItem<E>) {
         let (bag, look) = {
             let mut bags = lock(&self.0);
             bags.filling.push(old);
@@ -381,54 +381,55 @@ impl<E: Send + Sync + 'static> Limbo<E> {
     }
 
     /// Returns the values that have been put in the bag so far, if no bag is on the list.
-    fn next_bag(self: &StdArc<Self>, bags: &mut Bags<E>) -> Option<Garbage> {
+    fn next_bag(self: &StdArc<Self>, bags: &mut RetireBags<E>) -> Option<RetiredValue> {
         if bags.is_one_out || bags.filling.is_empty() {
             return None;
         }
         bags.is_one_out = true;
-        let bag = Box::new(Bag { content: std::mem::take(&mut bags.filling), limbo: self.clone() });
+        let bag =
+            Box::new(RetireBag { content: std::mem::take(&mut bags.filling), retire_list: self.clone() });
         // SAFETY: no reader finds the content any more, no other code frees it, and it may be dropped anywhere.
-        Some(unsafe { Garbage::new(Box::into_raw(bag).cast(), free_bag::<E>) })
+        Some(unsafe { RetiredValue::new(Box::into_raw(bag).cast(), free_bag::<E>) })
     }
 }
 
 /// # Safety
 ///
-/// `bag` comes from `Box::<Bag<E>>::into_raw`, is used no more, and no thread reads its content any more.
+/// `bag` comes from `Box::<RetireBag<E>>::into_raw`, is used no more, and no thread reads its content any more.
 unsafe fn free_bag<E: Send + Sync + 'static>(bag: *mut ()) {
     // SAFETY: by contract.
-    let bag = unsafe { Box::from_raw(bag.cast::<Bag<E>>()) };
+    let bag = unsafe { Box::from_raw(bag.cast::<RetireBag<E>>()) };
     for old in bag.content {
         // SAFETY: by contract, and it was put into this bag alone.
         unsafe { old.free() };
     }
     let next = {
-        let mut bags = lock(&bag.limbo.0);
+        let mut bags = lock(&bag.retire_list.0);
         bags.is_one_out = false;
         // A model ends its process-wide domain at its own end, and that domain takes nothing then. In a model the next
         // bag therefore waits for one more change.
-        if crate::sync::EXPLORED { None } else { bag.limbo.next_bag(&mut bags) }
+        if crate::sync::EXPLORED { None } else { bag.retire_list.next_bag(&mut bags) }
     };
     if let Some(next) = next {
         reclaim::process_domain().defer(next);
     }
 }
 
-impl<E> Old<E> {
+impl<E> RetiredItem<E> {
     /// # Safety
     ///
     /// No thread finds or reads the value any more, and this is called once.
     unsafe fn free(self) {
         match self {
             // SAFETY: it came from a box; by contract this call owns it.
-            Old::Entry(entry) => drop_guarded(unsafe { Box::from_raw(entry) }),
+            RetiredItem::Entry(entry) => drop_guarded(unsafe { Box::from_raw(entry) }),
             // SAFETY: as above.
-            Old::Places(places) => drop(unsafe { Box::from_raw(places) }),
+            RetiredItem::EntryArray(places) => drop(unsafe { Box::from_raw(places) }),
         }
     }
 }
 
-impl<E> Drop for Limbo<E> {
+impl<E> Drop for RetireList<E> {
     fn drop(&mut self) {
         // The table has gone, and its readers with it.
         let left = std::mem::take(&mut lock(&self.0).filling);
@@ -441,7 +442,7 @@ impl<E> Drop for Limbo<E> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::Table;
+    use super::GroupKeyTable;
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::thread;
     use crate::util::reclaim::{process_domain, section};
@@ -453,13 +454,13 @@ mod tests {
         key % 7
     }
 
-    fn get(table: &Table<(u64, u64)>, key: u64) -> Option<u64> {
+    fn get(table: &GroupKeyTable<(u64, u64)>, key: u64) -> Option<u64> {
         table.find(hash(key), &section(), |(other, _)| *other == key).map(|(_, value)| *value)
     }
 
     #[test]
     fn a_table_does_what_a_map_does() {
-        let table = Table::new(2);
+        let table = GroupKeyTable::new(2);
         let mut map: HashMap<u64, u64> = HashMap::new();
         let mut random = 1_u64;
         for step in 0..if cfg!(miri) { 300 } else { 5_000 } {
@@ -494,7 +495,7 @@ mod tests {
     #[test]
     fn who_looks_at_all_items_while_some_are_added_finds_each_whole() {
         const COUNT: u64 = if cfg!(miri) { 6 } else { 5_000 };
-        let table = Table::new(1);
+        let table = GroupKeyTable::new(1);
         thread::scope(|scope| {
             scope.spawn(|| (0..COUNT).for_each(|key| table.lock(key).insert(key, (key, key + 1))));
             let mut seen = 0;
@@ -511,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_shard_tells_whether_it_was_changed() {
-        let table = Table::new(1);
+        let table = GroupKeyTable::new(1);
         let before = table.version(1);
         assert!(table.lock(1).is_unchanged(before));
         table.lock(1).insert(1, (1, 1));
@@ -530,7 +531,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_freed_with_the_table() {
-        let (table, freed) = (Table::new(2), StdArc::new(AtomicUsize::new(0)));
+        let (table, freed) = (GroupKeyTable::new(2), StdArc::new(AtomicUsize::new(0)));
         // In both shards, and more than an array holds at first.
         for hash in (0..20).map(|number| u64::MAX / 20 * number) {
             table.lock(hash).insert(hash, Counted(freed.clone()));
@@ -542,7 +543,7 @@ mod tests {
 
     #[test]
     fn what_is_removed_is_freed_while_the_table_lives() {
-        let (table, freed) = (Table::new(1), StdArc::new(AtomicUsize::new(0)));
+        let (table, freed) = (GroupKeyTable::new(1), StdArc::new(AtomicUsize::new(0)));
         // More than one bag: values that are put in while a bag is out go with the next bag. The threads that put them
         // in have ended when the values are freed.
         let reads = section();
@@ -564,7 +565,7 @@ mod tests {
 
     #[test]
     fn a_table_that_fills_is_rebuilt_only_to_be_larger() {
-        let table = Table::new(1);
+        let table = GroupKeyTable::new(1);
         let mut sizes = vec![];
         let mut before = std::ptr::null();
         for key in 0..1000 {
@@ -582,7 +583,7 @@ mod tests {
 
     #[test]
     fn a_table_whose_keys_go_is_rebuilt_only_to_be_smaller() {
-        let table = Table::new(1);
+        let table = GroupKeyTable::new(1);
         let keys = 0..if cfg!(miri) { 100 } else { 1000 };
         for key in keys.clone() {
             table.lock(key).insert(key, key);

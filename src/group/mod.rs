@@ -18,14 +18,14 @@
 //!
 //! * `builder.rs` describes and creates a group, and `group.rs` is its handle.
 //! * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
-//! * `key_router.rs` is the trait of key routers, and `outcome.rs` is their answer.
+//! * `key_router.rs` is the trait of key routers, and `key_routing.rs` is their answer.
 //!
 //! A message's way:
 //!
-//! * `route.rs` takes a message to its keys.
+//! * `key_route.rs` takes a message to its keys.
 //! * `key_table.rs` finds the actor of a key.
 //! * `state.rs` is shared by the references, the handle and the head, and creates the actor of a key.
-//! * `entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
+//! * `key_entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
 //!   actor's state.
 //! * `successors.rs` keeps the actors that wait for the end of a passivated actor, and `forward.rs` takes a waiting
 //!   message to the next actor of its key.
@@ -48,12 +48,12 @@ pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod key_name;
 pub(crate) mod key_router;
-pub(crate) mod outcome;
+pub(crate) mod key_routing;
 pub(crate) mod state;
 pub(crate) mod key_table;
-pub(crate) mod entry;
+pub(crate) mod key_entry;
 pub(crate) mod recipe;
-pub(crate) mod route;
+pub(crate) mod key_route;
 pub(crate) mod forward;
 pub(crate) mod successors;
 pub(crate) mod head;

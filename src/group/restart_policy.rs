@@ -62,7 +62,7 @@ impl RestartPolicy {
         Self::new(When::OnFailure, min, max)
     }
 
-    /// Restarts an actor that has failed or ended for any reason but its [passivation](crate::Context::retire) or the
+    /// Restarts an actor that has failed or ended for any reason but its [passivation](crate::Context::passivate) or the
     /// group's end. `max` must not be below `min`.
     pub fn always(min: Duration, max: Duration) -> Self {
         Self::new(When::Always, min, max)

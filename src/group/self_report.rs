@@ -1,31 +1,31 @@
 //! A self report lets an actor of a group set its own status and restart policy, by its context.
 
 use crate::actor::context::Context;
-use crate::core::any_ref::AnyRef;
-use crate::group::entry::Seed;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::group::key::GroupKey;
+use crate::group::key_entry::KeyEntry;
 use crate::group::restart_policy::RestartPolicy;
 use crate::group::status::ActorStatus;
-use crate::group::supervision::Keeper;
+use crate::group::supervision::GroupSupervisor;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
 /// The parent of an actor takes the actor's self reports by this trait.
-pub trait Ward: Send + Sync + 'static {
-    fn say_status(&self, actor: &AnyRef, status: ActorStatus);
+pub trait SelfReport: Send + Sync + 'static {
+    fn report_status(&self, actor: &AnyActorRef, status: ActorStatus);
 
-    fn say_policy(&self, actor: &AnyRef, policy: Option<RestartPolicy>);
+    fn report_policy(&self, actor: &AnyActorRef, policy: Option<RestartPolicy>);
 }
 
-impl<M: Send + 'static, K: GroupKey> Keeper<M, K> {
-    fn seed_of(&self, actor: &AnyRef) -> Option<StdArc<Seed<K>>> {
+impl<M: Send + 'static, K: GroupKey> GroupSupervisor<M, K> {
+    fn entry_of(&self, actor: &AnyActorRef) -> Option<StdArc<KeyEntry<K>>> {
         lock(&self.0.living).get(actor).cloned()
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Ward for Keeper<M, K> {
-    fn say_status(&self, actor: &AnyRef, status: ActorStatus) {
-        let Some(seed) = self.seed_of(actor) else { return };
+impl<M: Send + 'static, K: GroupKey> SelfReport for GroupSupervisor<M, K> {
+    fn report_status(&self, actor: &AnyActorRef, status: ActorStatus) {
+        let Some(key_entry) = self.entry_of(actor) else { return };
         let is_at_work = |before: Option<&ActorStatus>| {
             use crate::group::status::ActorStatus::{Alarming, Initialising, Normal};
             match status {
@@ -34,19 +34,19 @@ impl<M: Send + 'static, K: GroupKey> Ward for Keeper<M, K> {
                 _ => matches!(before, Some(Initialising | Normal | Alarming(_))),
             }
         };
-        self.0.statuses.change_if(&seed, status.clone(), is_at_work);
+        self.0.statuses.change_if(&key_entry, status.clone(), is_at_work);
     }
 
-    fn say_policy(&self, actor: &AnyRef, policy: Option<RestartPolicy>) {
-        if let Some(seed) = self.seed_of(actor) {
-            seed.life(|life| life.policy = policy.map(Box::new));
+    fn report_policy(&self, actor: &AnyActorRef, policy: Option<RestartPolicy>) {
+        if let Some(key_entry) = self.entry_of(actor) {
+            key_entry.life(|life| life.policy = policy.map(Box::new));
         }
     }
 }
 
 impl<M: Send + 'static> Context<M> {
-    fn ward(&self) -> Option<StdArc<dyn Ward>> {
-        self.parent()?.core().children.keeper()
+    fn group_report(&self) -> Option<StdArc<dyn SelfReport>> {
+        self.parent()?.core().children.parent_data()
     }
 
     /// Reports that something is wrong with this actor, which continues to work. The
@@ -54,15 +54,15 @@ impl<M: Send + 'static> Context<M> {
     /// [`set_normal`](Self::set_normal), another reason, or the end of the present state. Nothing happens for an actor
     /// that is in no [group](crate::topology::Group), has failed, or is ending.
     pub fn set_alarming(&self, reason: &str) {
-        if let Some(ward) = self.ward() {
-            ward.say_status(&self.me().any_local(), ActorStatus::Alarming(reason.into()));
+        if let Some(report) = self.group_report() {
+            report.report_status(&self.me().any_local(), ActorStatus::Alarming(reason.into()));
         }
     }
 
     /// Takes back the report of [`set_alarming`](Self::set_alarming).
     pub fn set_normal(&self) {
-        if let Some(ward) = self.ward() {
-            ward.say_status(&self.me().any_local(), ActorStatus::Normal);
+        if let Some(report) = self.group_report() {
+            report.report_status(&self.me().any_local(), ActorStatus::Normal);
         }
     }
 
@@ -82,8 +82,8 @@ impl<M: Send + 'static> Context<M> {
         policy: Option<RestartPolicy>,
     ) -> Result<(), crate::group::effective_policy::PolicyError> {
         crate::group::effective_policy::PolicyError::check(policy.as_ref())?;
-        if let Some(ward) = self.ward() {
-            ward.say_policy(&self.me().any_local(), policy);
+        if let Some(report) = self.group_report() {
+            report.report_policy(&self.me().any_local(), policy);
         }
         Ok(())
     }

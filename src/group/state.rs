@@ -2,22 +2,22 @@
 
 use crate::actor::spawn::Held;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::multi_send::Delivery;
 use crate::core::system::SystemCore;
 use crate::group::config::GroupConfig;
-use crate::group::entry::Seed;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
-use crate::group::key_name::set_apart;
+use crate::group::key_entry::KeyEntry;
+use crate::group::key_name::unique_name;
 use crate::group::key_router::InnerRouter;
-use crate::group::key_table::Table;
-use crate::group::outcome::Outcome;
-use crate::group::pending_restarts::Waiting;
+use crate::group::key_routing::KeyRoute;
+use crate::group::key_table::GroupKeyTable;
+use crate::group::pending_restarts::PendingRestarts;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 use crate::group::status::Statuses;
-use crate::group::successors::Heirs;
+use crate::group::successors::KeySuccessors;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use crate::util::panic::drop_guarded;
@@ -29,15 +29,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
 /// Creates the actor of a key under this name, before its first turn. Runs under the lock of a shard.
-pub type Make<M, K> = dyn Fn(&AnyRef, String, &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
+pub type Make<M, K> =
+    dyn Fn(&AnyActorRef, String, &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
 
 /// Makes one more copy, in groups whose messages can be cloned.
 pub type Copy<M> = fn(&Delivery<'_, M>, &M) -> M;
 
-pub struct Board<M: Send + 'static, K: GroupKey> {
-    pub head: AnyRef,
+pub struct GroupState<M: Send + 'static, K: GroupKey> {
+    pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
-    pub table: Table<Seat<M, K>>,
+    pub table: GroupKeyTable<KeySlot<M, K>>,
     pub router: Box<dyn InnerRouter<M, K>>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
@@ -47,7 +48,7 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     pub statuses: StdArc<Statuses<K>>,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
-    pub configured: Option<Box<dyn Configured<M, K>>>,
+    pub configured: Option<Box<dyn ConfigHooks<M, K>>>,
     /// The key of a group of a single actor, which a configuration mounts.
     pub only: Option<K>,
     /// The number of names that tell keys apart which print alike.
@@ -59,14 +60,14 @@ pub struct Board<M: Send + 'static, K: GroupKey> {
     capacity: AtomicUsize,
     /// The actors that have not ended. This lock is taken after a shard's lock, where both are taken. The field, as
     /// `waiting`, has cache lines of its own: it changes when keys come and go, and each message reads its neighbours.
-    pub living: CachePadded<Mutex<HashMap<AnyRef, StdArc<Seed<K>>>>>,
-    pub waiting: CachePadded<Mutex<Waiting<K>>>,
-    pub heirs: Heirs<M>,
+    pub living: CachePadded<Mutex<HashMap<AnyActorRef, StdArc<KeyEntry<K>>>>>,
+    pub waiting: CachePadded<Mutex<PendingRestarts<K>>>,
+    pub successors: KeySuccessors<M>,
 }
 
 /// A key slot holds the entry of a key and its present actor.
-pub struct Seat<M: Send + 'static, K> {
-    pub seed: StdArc<Seed<K>>,
+pub struct KeySlot<M: Send + 'static, K> {
+    pub key_entry: StdArc<KeyEntry<K>>,
     /// `None` while the actor waits to be re-created.
     pub actor: Option<ActorRef<M>>,
 }
@@ -74,7 +75,7 @@ pub struct Seat<M: Send + 'static, K> {
 /// The openness says how far a group's end has come, and only ever advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Openness {
+pub enum GroupPhase {
     Open,
     /// No actor is created any more.
     NoSpawn,
@@ -93,18 +94,18 @@ pub struct Parts<M: Send + 'static, K: GroupKey> {
     pub policy: RestartPolicy,
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
-    pub configured: Option<Box<dyn Configured<M, K>>>,
+    pub configured: Option<Box<dyn ConfigHooks<M, K>>>,
     pub shard_count: usize,
     pub only: Option<K>,
 }
 
 /// The former holder of a key is known by this type while the next actor of the key is created.
-enum Former<K> {
+enum PreviousActor<K> {
     Nobody,
     /// An actor that waits to be re-created.
-    Waiting(StdArc<Seed<K>>),
+    Waiting(StdArc<KeyEntry<K>>),
     /// An actor that is passivated and may not have ended.
-    Retired(AnyRef),
+    Retired(AnyActorRef),
 }
 
 /// This type says how an attempt to create the actor of a key has ended.
@@ -116,23 +117,23 @@ pub enum Created {
     Refused(SpawnError),
 }
 
-impl<M: Send + 'static, K: GroupKey> Seat<M, K> {
-    pub fn is_of(&self, actor: &AnyRef) -> bool {
+impl<M: Send + 'static, K: GroupKey> KeySlot<M, K> {
+    pub fn is_of(&self, actor: &AnyActorRef) -> bool {
         self.actor.as_ref().is_some_and(|own| actor.is(own))
     }
 
     /// Returns whether an actor of this key entry waits in this slot to be re-created.
-    pub fn awaits(&self, seed: &StdArc<Seed<K>>) -> bool {
-        self.actor.is_none() && StdArc::ptr_eq(&self.seed, seed)
+    pub fn awaits_restart_of(&self, key_entry: &StdArc<KeyEntry<K>>) -> bool {
+        self.actor.is_none() && StdArc::ptr_eq(&self.key_entry, key_entry)
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Drop for Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> Drop for GroupState<M, K> {
     /// Drops the parts that are the user's, each under a guard. Each part may panic when it is dropped, and of two
     /// panics at once the second would abort the process.
     fn drop(&mut self) {
-        drop_guarded(mem::replace(&mut self.router, Box::new(|_: &M| Outcome::Discard)));
-        let never = |head: &AnyRef, _: String, _: &StdArc<Seed<K>>| {
+        drop_guarded(mem::replace(&mut self.router, Box::new(|_: &M| KeyRoute::Discard)));
+        let never = |head: &AnyActorRef, _: String, _: &StdArc<KeyEntry<K>>| {
             Err(SpawnError::ParentStopped { path: head.path().to_string() })
         };
         drop_guarded(mem::replace(&mut self.make, Box::new(never)));
@@ -141,14 +142,14 @@ impl<M: Send + 'static, K: GroupKey> Drop for Board<M, K> {
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
-    pub fn new(head: AnyRef, parts: Parts<M, K>) -> Self {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
+    pub fn new(head: AnyActorRef, parts: Parts<M, K>) -> Self {
         let system = head.core().system.clone();
         Self {
             salt: system.seed() ^ u64::from(head.uid()),
             head,
             system,
-            table: Table::new(parts.shard_count),
+            table: GroupKeyTable::new(parts.shard_count),
             router: parts.router,
             copy: parts.copy,
             make: parts.make,
@@ -160,11 +161,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             configured: parts.configured,
             only: parts.only,
             twins: AtomicUsize::new(0),
-            openness: AtomicU8::new(Openness::Open as u8),
+            openness: AtomicU8::new(GroupPhase::Open as u8),
             capacity: AtomicUsize::new(0),
             living: CachePadded::default(),
             waiting: CachePadded::default(),
-            heirs: Heirs::default(),
+            successors: KeySuccessors::default(),
         }
     }
 
@@ -177,34 +178,34 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     #[inline]
-    pub fn openness(&self) -> Openness {
+    pub fn openness(&self) -> GroupPhase {
         // Relaxed: a caller that needs a certain answer reads this under the lock of a shard, or of the pending
         // restarts.
         match self.openness.load(Ordering::Relaxed) {
-            0 => Openness::Open,
-            1 => Openness::NoSpawn,
-            2 => Openness::Terminating,
-            _ => Openness::Closed,
+            0 => GroupPhase::Open,
+            1 => GroupPhase::NoSpawn,
+            2 => GroupPhase::Terminating,
+            _ => GroupPhase::Closed,
         }
     }
 
     /// Advances the openness to `next`, and returns the openness before. When this returns, no actor is being created
     /// by a thread that has not seen `next`.
-    pub fn advance(&self, next: Openness) -> Openness {
+    pub fn advance(&self, next: GroupPhase) -> GroupPhase {
         // Relaxed: the locks taken below put this before all later work under them.
         let before = self.openness.fetch_max(next as u8, Ordering::Relaxed);
         self.table.pass_through();
         match before {
-            0 => Openness::Open,
-            1 => Openness::NoSpawn,
-            2 => Openness::Terminating,
-            _ => Openness::Closed,
+            0 => GroupPhase::Open,
+            1 => GroupPhase::NoSpawn,
+            2 => GroupPhase::Terminating,
+            _ => GroupPhase::Closed,
         }
     }
 
     /// Returns whether actors are created and re-created.
     pub fn spawns(&self) -> bool {
-        self.openness() == Openness::Open && !self.head.core().children.is_closed()
+        self.openness() == GroupPhase::Open && !self.head.core().children.is_closed()
     }
 
     /// Creates the actor of a free key, and passes it to `first` before any thread finds the actor, and before its
@@ -217,25 +218,25 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// `first` runs under the lock of the shard, so it runs no user code.
     pub fn create(
         &self,
-        seed: &StdArc<Seed<K>>,
+        key_entry: &StdArc<KeyEntry<K>>,
         takes_over: bool,
         mut first: impl FnMut(&ActorRef<M>),
     ) -> Created {
         loop {
-            let version = self.table.version(seed.hash);
+            let version = self.table.version(key_entry.hash);
             let former = {
                 let section = reclaim::section();
-                match self.table.find(seed.hash, &section, |seat| seat.seed.key == seed.key) {
-                    Some(Seat { actor: Some(actor), .. }) if actor.is_retired() => {
-                        Former::Retired(actor.any_local())
+                match self.table.find(key_entry.hash, &section, |slot| slot.key_entry.key == key_entry.key) {
+                    Some(KeySlot { actor: Some(actor), .. }) if actor.is_retired() => {
+                        PreviousActor::Retired(actor.any_local())
                     }
-                    Some(Seat { actor: Some(_), .. }) => return Created::Taken,
+                    Some(KeySlot { actor: Some(_), .. }) => return Created::Taken,
                     Some(_) if !takes_over => return Created::Taken,
-                    Some(seat) => Former::Waiting(seat.seed.clone()),
-                    None => Former::Nobody,
+                    Some(slot) => PreviousActor::Waiting(slot.key_entry.clone()),
+                    None => PreviousActor::Nobody,
                 }
             };
-            let mut shard = self.table.lock(seed.hash);
+            let mut shard = self.table.lock(key_entry.hash);
             if !shard.is_unchanged(version) {
                 continue;
             }
@@ -245,11 +246,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 return Created::Refused(SpawnError::ParentStopped { path: self.head.path().to_string() });
             }
             // An actor that waits to be re-created keeps the count of its restarts.
-            let seed = if let Former::Waiting(waiting) = &former { waiting } else { seed };
-            if let Former::Retired(retired) = &former {
-                self.head.core().children.pass_on_name(retired);
+            let key_entry = if let PreviousActor::Waiting(waiting) = &former { waiting } else { key_entry };
+            if let PreviousActor::Retired(retired) = &former {
+                self.head.core().children.hand_name_over(retired);
             }
-            let held = match self.make(seed) {
+            let held = match self.make(key_entry) {
                 Ok(held) => held,
                 Err(error) => {
                     drop(shard);
@@ -261,21 +262,25 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 }
             };
             first(held.actor());
-            let seat = self.seat(seed, &held);
+            let slot = self.make_slot(key_entry, &held);
             let mut now = Some(held);
             match &former {
-                Former::Nobody => shard.insert(seed.hash, seat),
-                Former::Waiting(waiting) => {
-                    shard.replace(seed.hash, |seat| StdArc::ptr_eq(&seat.seed, waiting), Some(seat));
+                PreviousActor::Nobody => shard.insert(key_entry.hash, slot),
+                PreviousActor::Waiting(waiting) => {
+                    shard.replace(
+                        key_entry.hash,
+                        |slot| StdArc::ptr_eq(&slot.key_entry, waiting),
+                        Some(slot),
+                    );
                 }
-                Former::Retired(retired) => {
-                    shard.replace(seed.hash, |seat| seat.is_of(retired), Some(seat));
+                PreviousActor::Retired(retired) => {
+                    shard.replace(key_entry.hash, |slot| slot.is_of(retired), Some(slot));
                     // The head looks at the slot when the passivated actor ends, so it waits for this lock.
-                    self.heirs.add(retired, now.take());
+                    self.successors.add(retired, now.take());
                 }
             }
             drop(shard);
-            if let Former::Waiting(waiting) = &former {
+            if let PreviousActor::Waiting(waiting) = &former {
                 self.forget_waiting(waiting);
             }
             // The actor has its first turn now, unless it is a successor.
@@ -285,10 +290,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Creates the actor of this key entry under the first of its names that is free.
-    pub fn make(&self, seed: &StdArc<Seed<K>>) -> Result<Held<M>, SpawnError> {
+    pub fn make(&self, key_entry: &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> {
         let mut number = 0;
         loop {
-            match (self.make)(&self.head, set_apart(&seed.name, number), seed) {
+            match (self.make)(&self.head, unique_name(&key_entry.name, number), key_entry) {
                 // A key that prints alike has this name. No number is given twice, so no key tries the number of
                 // another key.
                 // Relaxed: only different numbers matter.
@@ -301,15 +306,15 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Notes a new actor, and returns its key slot.
-    pub fn seat(&self, seed: &StdArc<Seed<K>>, held: &Held<M>) -> Seat<M, K> {
+    pub fn make_slot(&self, key_entry: &StdArc<KeyEntry<K>>, held: &Held<M>) -> KeySlot<M, K> {
         let mut living = lock(&self.living);
-        living.insert(held.actor().any_local(), seed.clone());
+        living.insert(held.actor().any_local(), key_entry.clone());
         // Relaxed: the lock orders it; see `set_capacity`.
         if let Some(capacity) = NonZeroUsize::new(self.capacity.load(Ordering::Relaxed)) {
             held.actor().set_capacity(capacity);
         }
         drop(living);
-        Seat { seed: seed.clone(), actor: Some(held.actor().clone()) }
+        KeySlot { key_entry: key_entry.clone(), actor: Some(held.actor().clone()) }
     }
 
     /// Changes the capacity of all mailboxes, also of those that are yet to be created.
@@ -326,9 +331,9 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     /// Returns the actors that have not ended, in the order of their creation.
-    pub fn actors(&self) -> Vec<AnyRef> {
-        let mut actors: Vec<AnyRef> = lock(&self.living).keys().cloned().collect();
-        actors.sort_unstable_by_key(AnyRef::uid);
+    pub fn actors(&self) -> Vec<AnyActorRef> {
+        let mut actors: Vec<AnyActorRef> = lock(&self.living).keys().cloned().collect();
+        actors.sort_unstable_by_key(AnyActorRef::uid);
         actors
     }
 
@@ -341,7 +346,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 /// This trait decodes and applies the configuration of a group.
-pub trait Configured<M: Send + 'static, K: GroupKey>: Send + Sync {
+pub trait ConfigHooks<M: Send + 'static, K: GroupKey>: Send + Sync {
     /// Decodes the group's section.
     fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
 

@@ -1,19 +1,19 @@
 //! Status reports tell subscribers how the actors of a group are, in a fixed order for each key.
 //!
-//! A key's status lies in its [`Seed`], under the lock of that key entry, with or without subscribers. If there are
+//! A key's status lies in its [`KeyEntry`], under the lock of that key entry, with or without subscribers. If there are
 //! subscribers, each change is also noted in a single list of the group, under that lock. A thread that finds the list
 //! without a deliverer delivers it, in its order and with nothing locked. A subscriber therefore gets the changes of a
 //! key in their order, across all actors that have the key one after the other: the end of an actor is noted under the
 //! lock of the shard under which the next actor is put in its place.
 //!
 //! A key reports its present status to a subscriber at their first meeting: at a change, or when the subscriber looks
-//! at all keys, whichever is first. [`Life::told`](crate::group::entry::Life) is the number of the last subscription
+//! at all keys, whichever is first. [`Life::told`](crate::group::key_entry::Life) is the number of the last subscription
 //! that the key has met.
 
 use crate::core::actor_ref::ActorRef;
 use crate::failure::guarded;
-use crate::group::entry::Seed;
 use crate::group::key::GroupKey;
+use crate::group::key_entry::KeyEntry;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use crate::util::panic::drop_guarded;
@@ -84,17 +84,17 @@ pub(crate) type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Syn
 
 /// Statuses hold the subscriptions to a single group.
 pub struct Statuses<K> {
-    /// The same number as in [`Books`]; 0 until the first subscription.
+    /// The same number as in [`StatusTable`]; 0 until the first subscription.
     begun: AtomicU64,
-    books: Mutex<Books<K>>,
+    counters: Mutex<StatusTable<K>>,
 }
 
-struct Books<K> {
+struct StatusTable<K> {
     /// The number of subscriptions that have begun, and of the last one.
     begun: u64,
     subscribers: Vec<Subscriber<K>>,
     /// The reports to be delivered, in this order.
-    queue: VecDeque<Noted<K>>,
+    queue: VecDeque<StatusRecord<K>>,
     /// A thread is delivering the reports.
     is_delivered: bool,
 }
@@ -104,8 +104,8 @@ struct Subscriber<K> {
     tell: StdArc<Tell<K>>,
 }
 
-struct Noted<K> {
-    seed: StdArc<Seed<K>>,
+struct StatusRecord<K> {
+    key_entry: StdArc<KeyEntry<K>>,
     status: ActorStatus,
     /// The report is for subscriptions with numbers above `above`, up to `to`.
     above: u64,
@@ -114,25 +114,26 @@ struct Noted<K> {
 
 impl<K> Default for Statuses<K> {
     fn default() -> Self {
-        let books = Books { begun: 0, subscribers: Vec::new(), queue: VecDeque::new(), is_delivered: false };
-        Self { begun: AtomicU64::new(0), books: Mutex::new(books) }
+        let counters =
+            StatusTable { begun: 0, subscribers: Vec::new(), queue: VecDeque::new(), is_delivered: false };
+        Self { begun: AtomicU64::new(0), counters: Mutex::new(counters) }
     }
 }
 
 impl<K: GroupKey> Statuses<K> {
     /// Notes a change, and delivers it.
-    pub fn change(&self, seed: &StdArc<Seed<K>>, status: ActorStatus) {
-        self.change_if(seed, status, |_| true);
+    pub fn change(&self, key_entry: &StdArc<KeyEntry<K>>, status: ActorStatus) {
+        self.change_if(key_entry, status, |_| true);
     }
 
     /// As [`change`](Self::change), if `may` holds for the status before.
     pub fn change_if(
         &self,
-        seed: &StdArc<Seed<K>>,
+        key_entry: &StdArc<KeyEntry<K>>,
         status: ActorStatus,
         may: impl FnOnce(Option<&ActorStatus>) -> bool,
     ) {
-        if self.note(seed, status, may) {
+        if self.note(key_entry, status, may) {
             self.deliver();
         }
     }
@@ -141,11 +142,11 @@ impl<K: GroupKey> Statuses<K> {
     /// code.
     pub fn note(
         &self,
-        seed: &StdArc<Seed<K>>,
+        key_entry: &StdArc<KeyEntry<K>>,
         status: ActorStatus,
         may: impl FnOnce(Option<&ActorStatus>) -> bool,
     ) -> bool {
-        seed.life(|life| {
+        key_entry.life(|life| {
             if life.status.as_ref() == Some(&status) || !may(life.status.as_ref()) {
                 return false;
             }
@@ -155,11 +156,11 @@ impl<K: GroupKey> Statuses<K> {
             if self.begun.load(Ordering::Relaxed) == 0 {
                 return false;
             }
-            let mut books = lock(&self.books);
-            life.told = books.begun;
-            let to = books.begun;
-            if !books.subscribers.is_empty() {
-                books.queue.push_back(Noted { seed: seed.clone(), status, above: 0, to });
+            let mut counters = lock(&self.counters);
+            life.told = counters.begun;
+            let to = counters.begun;
+            if !counters.subscribers.is_empty() {
+                counters.queue.push_back(StatusRecord { key_entry: key_entry.clone(), status, above: 0, to });
             }
             true
         })
@@ -171,16 +172,16 @@ impl<K: GroupKey> Statuses<K> {
         let mut is_mine = false;
         loop {
             let (noted, tells) = {
-                let mut books = lock(&self.books);
-                if books.is_delivered && !is_mine {
+                let mut counters = lock(&self.counters);
+                if counters.is_delivered && !is_mine {
                     return;
                 }
-                let noted = books.queue.pop_front();
+                let noted = counters.queue.pop_front();
                 is_mine = noted.is_some();
-                books.is_delivered = is_mine;
+                counters.is_delivered = is_mine;
                 let Some(noted) = noted else { return };
                 let meant = |one: &&Subscriber<K>| one.number > noted.above && one.number <= noted.to;
-                let tells: Vec<_> = books
+                let tells: Vec<_> = counters
                     .subscribers
                     .iter()
                     .filter(meant)
@@ -190,7 +191,7 @@ impl<K: GroupKey> Statuses<K> {
             };
             for (number, tell) in &tells {
                 // The subscriber may be a function, and the key's `Clone` is user code.
-                let told = guarded(|| Ok(tell(Some((&noted.seed.key, noted.status.clone())))));
+                let told = guarded(|| Ok(tell(Some((&noted.key_entry.key, noted.status.clone())))));
                 if matches!(told, Ok(false)) {
                     self.forget(*number);
                 }
@@ -203,8 +204,8 @@ impl<K: GroupKey> Statuses<K> {
     /// Forgets ended subscribers: in a group without changes, no delivery notices that a subscriber has ended.
     fn forget_ended(&self) {
         let known: Vec<_> = {
-            let books = lock(&self.books);
-            books.subscribers.iter().map(|one| (one.number, one.tell.clone())).collect()
+            let counters = lock(&self.counters);
+            counters.subscribers.iter().map(|one| (one.number, one.tell.clone())).collect()
         };
         let ended = known.iter().filter(|(_, tell)| matches!(guarded(|| Ok(tell(None))), Ok(false)));
         ended.for_each(|(number, _)| self.forget(*number));
@@ -213,9 +214,9 @@ impl<K: GroupKey> Statuses<K> {
 
     fn forget(&self, number: u64) {
         let gone = {
-            let mut books = lock(&self.books);
-            let at = books.subscribers.iter().position(|one| one.number == number);
-            at.map(|at| books.subscribers.remove(at))
+            let mut counters = lock(&self.counters);
+            let at = counters.subscribers.iter().position(|one| one.number == number);
+            at.map(|at| counters.subscribers.remove(at))
         };
         drop_guarded(gone);
     }
@@ -223,23 +224,23 @@ impl<K: GroupKey> Statuses<K> {
     /// Adds a subscriber, which is told of every change from now on.
     pub(crate) fn add(&self, tell: StdArc<Tell<K>>) {
         self.forget_ended();
-        let mut books = lock(&self.books);
-        books.begun += 1;
-        let number = books.begun;
-        books.subscribers.push(Subscriber { number, tell });
+        let mut counters = lock(&self.counters);
+        counters.begun += 1;
+        let number = counters.begun;
+        counters.subscribers.push(Subscriber { number, tell });
         // Relaxed: see `note`.
         self.begun.store(number, Ordering::Relaxed);
     }
 
     /// Notes the present status for the subscribers that this key has not met.
-    pub(crate) fn introduce(&self, seed: &StdArc<Seed<K>>) {
-        seed.life(|life| {
+    pub(crate) fn introduce(&self, key_entry: &StdArc<KeyEntry<K>>) {
+        key_entry.life(|life| {
             let Some(status) = life.status.clone() else { return };
-            let mut books = lock(&self.books);
-            let (above, to) = (life.told, books.begun);
+            let mut counters = lock(&self.counters);
+            let (above, to) = (life.told, counters.begun);
             if above < to && status != ActorStatus::Terminated {
                 life.told = to;
-                books.queue.push_back(Noted { seed: seed.clone(), status, above, to });
+                counters.queue.push_back(StatusRecord { key_entry: key_entry.clone(), status, above, to });
             }
         });
     }
@@ -274,9 +275,9 @@ mod tests {
         let there = is_there.clone();
         statuses.add(StdArc::new(move |_| there.load(Ordering::Relaxed)));
         statuses.add(StdArc::new(|_| true));
-        assert_eq!(lock(&statuses.books).subscribers.len(), 2);
+        assert_eq!(lock(&statuses.counters).subscribers.len(), 2);
         is_there.store(false, Ordering::Relaxed);
         statuses.add(StdArc::new(|_| true));
-        assert_eq!(lock(&statuses.books).subscribers.len(), 2);
+        assert_eq!(lock(&statuses.counters).subscribers.len(), 2);
     }
 }

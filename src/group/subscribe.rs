@@ -3,7 +3,7 @@
 use crate::core::actor_ref::ActorRef;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
-use crate::group::state::Board;
+use crate::group::state::GroupState;
 use crate::group::status::{StatusReport, Tell, reports_to};
 use crate::sync::lock;
 use crate::util::panic::drop_guarded;
@@ -29,7 +29,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// struct Disk;
     /// impl Actor for Disk {
     ///     type Message = u32;
-    ///     fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> Done {
+    ///     fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> HandlerResult {
     ///         ctx.set_alarming("almost full");
     ///         Ok(())
     ///     }
@@ -51,29 +51,29 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// ```
     pub fn subscribe_statuses(&self, subscriber: &ActorRef<StatusReport<K>>) {
         let path = self.head().path();
-        self.board.subscribe(reports_to(path.name(), subscriber, K::clone));
+        self.group_state.subscribe(reports_to(path.name(), subscriber, K::clone));
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Subscribes this function to the status of each actor, and to all changes.
     pub fn subscribe(&self, tell: StdArc<Tell<K>>) {
         self.statuses.add(tell);
-        let mut seeds = Vec::new();
+        let mut key_entries = Vec::new();
         {
             let section = reclaim::section();
-            self.table.for_each(&section, |seat| seeds.push(seat.seed.clone()));
+            self.table.for_each(&section, |slot| key_entries.push(slot.key_entry.clone()));
         }
         // In this order: an actor that gives its key slot to a successor meanwhile is among the living actors until it
         // has ended.
         let mut living: Vec<_> =
-            lock(&self.living).iter().map(|(actor, seed)| (actor.uid(), seed.clone())).collect();
+            lock(&self.living).iter().map(|(actor, key_entry)| (actor.uid(), key_entry.clone())).collect();
         living.sort_unstable_by_key(|(uid, _)| *uid);
-        seeds.extend(living.into_iter().map(|(_, seed)| seed));
-        for seed in &seeds {
-            self.statuses.introduce(seed);
+        key_entries.extend(living.into_iter().map(|(_, key_entry)| key_entry));
+        for key_entry in &key_entries {
+            self.statuses.introduce(key_entry);
         }
-        drop_guarded(seeds);
+        drop_guarded(key_entries);
         self.statuses.deliver();
     }
 }

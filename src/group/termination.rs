@@ -1,30 +1,30 @@
 //! Termination ends a group.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::multi_send::{LeftOver, Mode, Way};
+use crate::core::multi_send::{SendMode, SendOp, UnsentMessage};
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::group::key::GroupKey;
-use crate::group::state::{Board, Openness, Termination};
+use crate::group::state::{GroupPhase, GroupState, Termination};
 use crate::util::panic::drop_guarded;
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::topology::Group::terminate).
     pub fn terminate(&self, reason: &str) {
         match &self.termination {
             // Of several first calls at once a single call advances the openness.
-            Termination::Manual(make) if self.advance(Openness::Terminating) < Openness::Terminating => {
-                self.give_up_waiting();
+            Termination::Manual(make) if self.advance(GroupPhase::Terminating) < GroupPhase::Terminating => {
+                self.end_pending_restarts();
                 for actor in self.actors() {
-                    self.tell_to_end(actor, make, reason);
+                    self.send_termination(actor, make, reason);
                 }
             }
             _ => {
-                self.advance(Openness::Closed);
-                self.give_up_waiting();
-                self.actors().iter().for_each(AnyRef::close_and_end);
+                self.advance(GroupPhase::Closed);
+                self.end_pending_restarts();
+                self.actors().iter().for_each(AnyActorRef::close_and_end);
             }
         }
         self.stop_if_over();
@@ -32,10 +32,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 
     /// Tells an actor to end by the user's message. If that fails, the actor's mailbox closes, and the actor ends when
     /// it has handled the messages that it has.
-    fn tell_to_end(&self, actor: AnyRef, make: &(dyn Fn(&str) -> M + Send + Sync), reason: &str) {
+    fn send_termination(&self, actor: AnyActorRef, make: &(dyn Fn(&str) -> M + Send + Sync), reason: &str) {
         let told = guarded(|| {
             if let Ok(actor) = actor.typed::<M>() {
-                tell_beyond(&actor, &self.system, make(reason));
+                tell_unbounded(&actor, &self.system, make(reason));
             }
             Ok(())
         });
@@ -52,10 +52,10 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
 }
 
 /// Sends a message to an actor, beyond the capacity of its mailbox if need be.
-fn tell_beyond<M: Send + 'static>(actor: &ActorRef<M>, system: &SystemCore, message: M) {
-    let way = Way::new(system, Mode::Unbounded);
+fn tell_unbounded<M: Send + 'static>(actor: &ActorRef<M>, system: &SystemCore, message: M) {
+    let way = SendOp::new(system, SendMode::Unbounded);
     let left = way.delivery(None).offer(actor, message).err();
-    if let Err(LeftOver::Message(message)) = way.finish(left) {
+    if let Err(UnsentMessage::Message(message)) = way.finish(left) {
         actor.dead_letter(SendError::Closed(message));
     }
 }

@@ -12,7 +12,7 @@
 //! One unit of room wakes one sender. A sender that gives up at its deadline may be the woken one, so it passes the
 //! notification on. Another sender may take the room first; the woken sender then waits again.
 //!
-//! A sender that waits for room in several mailboxes has a [`Bell`]. Each notification rings all bells and also wakes
+//! A sender that waits for room in several mailboxes has a [`NotFullNotify`]. Each notification rings all bells and also wakes
 //! one sender without a bell. So a sender with a bell takes no notification from another sender, and has none to pass
 //! on.
 
@@ -21,7 +21,7 @@ use crate::sync::{Arc, Condvar, Mutex, lock};
 use std::time::Instant;
 
 #[derive(Debug)]
-pub struct Room {
+pub struct NotFullWait {
     /// Senders between announcement and departure.
     waiting: AtomicUsize,
     inside: Mutex<Inside>,
@@ -33,10 +33,10 @@ struct Inside {
     /// Counts notifications.
     ticket: u64,
     /// The bells of senders that wait for room in several mailboxes.
-    bells: Vec<Arc<Bell>>,
+    bells: Vec<Arc<NotFullNotify>>,
 }
 
-impl Room {
+impl NotFullWait {
     pub fn new() -> Self {
         let inside = Mutex::new(Inside { ticket: 0, bells: Vec::new() });
         Self { waiting: AtomicUsize::new(0), inside, changed: Condvar::new() }
@@ -111,13 +111,13 @@ impl Room {
     }
 
     /// Rings `bell` at each notification until `bell` is dismissed. The caller enlists before it looks for room.
-    pub fn enlist(&self, bell: &Arc<Bell>) {
+    pub fn enlist(&self, bell: &Arc<NotFullNotify>) {
         lock(&self.inside).bells.push(bell.clone());
         self.announce();
     }
 
     /// Undoes a single `enlist`.
-    pub fn dismiss(&self, bell: &Arc<Bell>) {
+    pub fn dismiss(&self, bell: &Arc<NotFullNotify>) {
         let mut inside = lock(&self.inside);
         if let Some(index) = inside.bells.iter().position(|other| Arc::ptr_eq(other, bell)) {
             inside.bells.swap_remove(index);
@@ -128,16 +128,16 @@ impl Room {
     /// Counts one more waiting sender.
     fn announce(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Ordering: SeqCst; between the announcement and the next look for room; mirror of `Room::made`.
+        // Ordering: SeqCst; between the announcement and the next look for room; mirror of `NotFullWait::made`.
         fence(Ordering::SeqCst);
     }
 }
 
 /// Counts a sender in `waiting` for as long as the value lives.
-struct Announced<'a>(&'a Room);
+struct Announced<'a>(&'a NotFullWait);
 
 impl<'a> Announced<'a> {
-    fn new(room: &'a Room) -> Self {
+    fn new(room: &'a NotFullWait) -> Self {
         room.announce();
         Self(room)
     }
@@ -151,13 +151,13 @@ impl Drop for Announced<'_> {
 
 /// The wake-up of a sender that waits for room in several mailboxes.
 #[derive(Debug)]
-pub struct Bell {
+pub struct NotFullNotify {
     /// The number of rings so far.
     rung: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Bell {
+impl NotFullNotify {
     pub fn new() -> Self {
         Self { rung: Mutex::new(0), changed: Condvar::new() }
     }

@@ -301,26 +301,26 @@ mod cache {
 
     /// Magazines of one class.
     #[derive(Debug)]
-    struct Depot {
+    struct BlockDepot {
         magazines: [*mut Block; DEPOT_MAX],
         count: usize,
     }
 
     // SAFETY: the blocks in a depot belong to it alone, and free memory has no thread.
-    unsafe impl Send for Depot {}
+    unsafe impl Send for BlockDepot {}
 
     #[derive(Debug)]
-    struct Shelf {
+    struct BlockMagazines {
         /// `count` of the depot, readable without the lock; only a hint.
         filled: AtomicUsize,
-        depot: Mutex<Depot>,
+        depot: Mutex<BlockDepot>,
     }
 
     process_wide! {
         /// Each shelf has cache lines of its own: threads that use different classes do not disturb each other.
-        static SHELVES: [CachePadded<Shelf>; CLASSES] = std::array::from_fn(|_| {
-            let depot = Depot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 };
-            CachePadded::new(Shelf { filled: AtomicUsize::new(0), depot: Mutex::new(depot) })
+        static SHELVES: [CachePadded<BlockMagazines>; CLASSES] = std::array::from_fn(|_| {
+            let depot = BlockDepot { magazines: [ptr::null_mut(); DEPOT_MAX], count: 0 };
+            CachePadded::new(BlockMagazines { filled: AtomicUsize::new(0), depot: Mutex::new(depot) })
         });
     }
 

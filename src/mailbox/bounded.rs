@@ -1,7 +1,7 @@
 //! Policies hold what bounded, displacing and priority mailboxes have beyond the plain one.
 
-use crate::mailbox::backpressure::Room;
-use crate::mailbox::priority::Order;
+use crate::mailbox::backpressure::NotFullWait;
+use crate::mailbox::priority::PriorityOrder;
 use crate::sync::ArrayQueue;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
@@ -13,9 +13,9 @@ pub enum Policy<M> {
     /// A push at the bound is refused.
     Refuse(Bound),
     /// A push at the capacity displaces the oldest message.
-    Displace(Ring<M>),
+    Displace(DisplacingQueue<M>),
     /// Messages are taken in another order than they came in; with a bound, a push at the bound is refused.
-    Sort(Order<M>, Option<Bound>),
+    Sort(PriorityOrder<M>, Option<Bound>),
 }
 
 impl<M> Policy<M> {
@@ -27,7 +27,7 @@ impl<M> Policy<M> {
         }
     }
 
-    pub fn room(&self) -> Option<&Room> {
+    pub fn room(&self) -> Option<&NotFullWait> {
         self.bound()?.room.as_ref()
     }
 }
@@ -37,12 +37,12 @@ pub struct Bound {
     /// May change at any time. A mailbox that holds more messages takes none until it holds fewer.
     capacity: AtomicU64,
     /// The place where senders wait at the bound, if they may wait.
-    room: Option<Room>,
+    room: Option<NotFullWait>,
 }
 
 impl Bound {
     pub fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
-        Self { capacity: AtomicU64::new(capacity.get() as u64), room: waiting.then(Room::new) }
+        Self { capacity: AtomicU64::new(capacity.get() as u64), room: waiting.then(NotFullWait::new) }
     }
 
     #[inline]
@@ -61,7 +61,7 @@ impl Bound {
 }
 
 /// Messages of a displacing mailbox, each with the index that its sender claimed.
-pub struct Ring<M> {
+pub struct DisplacingQueue<M> {
     queue: ArrayQueue<(u64, M)>,
     /// The oldest message once the owner has seen it; from then on it is not displaced. Otherwise the owner could look
     /// at the system queue for this message and then take a later message in its place, which would overtake a control
@@ -69,7 +69,7 @@ pub struct Ring<M> {
     front: UnsafeCell<Option<(u64, M)>>,
 }
 
-impl<M> Ring<M> {
+impl<M> DisplacingQueue<M> {
     pub fn new(capacity: usize) -> Self {
         Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None) }
     }

@@ -2,7 +2,7 @@
 
 use crate::mailbox::block::{Block, Shape};
 use crate::mailbox::mailbox::{Gate, Mailbox};
-use crate::mailbox::state::{Chain, State};
+use crate::mailbox::state::{Chain, MailboxState};
 use crate::sync::atomic::Ordering;
 use std::ptr;
 
@@ -36,7 +36,7 @@ fn has_epoch(tagged: *mut Block, epoch: usize) -> bool {
 }
 
 /// Where the next message is.
-pub enum Place<M> {
+pub enum ChainPosition<M> {
     Slot(*const crate::mailbox::slot::Slot<M>),
     /// The message is not there: unclaimed, or claimed and not yet published.
     Nowhere,
@@ -237,16 +237,16 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Owner: returns the place of message `head`, the next message that was not yet moved out of a slot.
     #[inline]
-    pub(crate) fn locate(&self, head: u64) -> Place<M> {
+    pub(crate) fn locate(&self, head: u64) -> ChainPosition<M> {
         if self.inline.stamp() == head + 1 {
-            return Place::Slot(&self.inline);
+            return ChainPosition::Slot(&self.inline);
         }
         // SAFETY: only the owner touches the cursor.
         let mut block = self.gate.cursor.with(|cursor| unsafe { (*cursor).current });
         if block.is_null() {
             block = self.adopt();
             if block.is_null() {
-                return Place::Nowhere;
+                return ChainPosition::Nowhere;
             }
         }
         // SAFETY: blocks from `current` on are released by the owner alone.
@@ -254,7 +254,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         if number >= Shape::<M>::SLOTS as u64 {
             block = self.step(block, head);
             if block.is_null() {
-                return Place::Nowhere;
+                return ChainPosition::Nowhere;
             }
             number = 0;
         }
@@ -262,9 +262,9 @@ impl<H, S, M> Mailbox<H, S, M> {
         let slot = unsafe { Shape::<M>::slot(block, number as usize) };
         // SAFETY: as above.
         if unsafe { (*slot).stamp() == Block::generation(block) } {
-            Place::Slot(slot)
+            ChainPosition::Slot(slot)
         } else {
-            Place::Nowhere
+            ChainPosition::Nowhere
         }
     }
 
@@ -358,7 +358,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// # Safety
     /// `gate` belongs to a mailbox for `M` whose owner is the caller. After `Ok` the caller owns nothing of the
     /// mailbox, and the mailbox may be gone (M3).
-    pub(crate) unsafe fn lay_down(gate: *const Gate<H, S>, seen: State) -> Result<*mut Block, ()> {
+    pub(crate) unsafe fn lay_down(gate: *const Gate<H, S>, seen: MailboxState) -> Result<*mut Block, ()> {
         let Cursor { current, oldest } = {
             // SAFETY: we are the owner.
             let gate = unsafe { &*gate };

@@ -1,7 +1,7 @@
 //! The kinds of mailbox that users choose from.
 
 use crate::mailbox::mailbox;
-use crate::mailbox::priority::{Key, Order, Shape};
+use crate::mailbox::priority::{Key, PriorityOrder, Shape};
 use crate::util::panic::Guarded;
 use std::any::{Any, type_name};
 use std::fmt;
@@ -23,8 +23,8 @@ const REQUIRED_CAPACITY: usize = 1000;
 /// |---|---|---|
 /// | any number, in the order sent | [`unbounded`](Self::unbounded) | `UnboundedMailbox`, and `SingleConsumerOnlyUnboundedMailbox`: an actor's mailbox has one consumer in any case |
 /// | at most so many; more are refused | [`bounded`](Self::bounded) | `NonBlockingBoundedMailbox` |
-/// | at most so many; senders wait | `bounded(n).on_full(Full::Wait(limit))` | `BoundedMailbox` with a push timeout; `Duration::MAX` is a negative one |
-/// | at most so many; the oldest or newest is dropped | `bounded(n).on_full(Full::DropOldest)` | – |
+/// | at most so many; senders wait | `bounded(n).on_full(OverflowPolicy::Wait(limit))` | `BoundedMailbox` with a push timeout; `Duration::MAX` is a negative one |
+/// | at most so many; the oldest or newest is dropped | `bounded(n).on_full(OverflowPolicy::DropOldest)` | – |
 /// | by rank, equal ones in the order sent | [`priority`](Self::priority) | `UnboundedStablePriorityMailbox`; `UnboundedPriorityMailbox` leaves the order of equal ones open, so this is one, too |
 /// | control first | [`control_aware`](Self::control_aware) | `UnboundedControlAwareMailbox` |
 /// | so many lanes, with a guard against starvation | [`lanes`](Self::lanes) | – |
@@ -57,7 +57,7 @@ const REQUIRED_CAPACITY: usize = 1000;
 ///     Run(u64),
 /// }
 ///
-/// let small = Mailbox::bounded(4096).on_full(Full::Reject);
+/// let small = Mailbox::bounded(4096).on_full(OverflowPolicy::Reject);
 /// let cancel_first = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)));
 /// let shortest_first = Mailbox::priority(|job: &Job| match job {
 ///     Job::Cancel(_) => i64::MIN,
@@ -69,7 +69,7 @@ const REQUIRED_CAPACITY: usize = 1000;
 #[derive(Clone)]
 pub struct Mailbox {
     pub(crate) capacity: Option<usize>,
-    pub(crate) on_full: Full,
+    pub(crate) on_full: OverflowPolicy,
     pub(crate) guard: Option<u32>,
     never_discards: Option<i64>,
     /// The number of messages that the actor may stash; `None` for any number.
@@ -97,7 +97,7 @@ enum Classes {
 /// The overflow policy: says what happens to a message that finds its bounded mailbox full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Full {
+pub enum OverflowPolicy {
     /// The message is refused: `try_tell` hands it back, `tell` makes it a dead letter.
     Reject,
     /// The message takes the place of the oldest message, which is dropped and counted. Not available in a mailbox that
@@ -130,7 +130,7 @@ impl Mailbox {
     pub fn unbounded() -> Self {
         Self {
             capacity: None,
-            on_full: Full::Reject,
+            on_full: OverflowPolicy::Reject,
             guard: None,
             never_discards: None,
             stash_capacity: None,
@@ -187,9 +187,9 @@ impl Mailbox {
         self
     }
 
-    /// Sets what happens when a bounded mailbox is full; an unbounded mailbox is never full. [`Full::DropOldest`] in a
+    /// Sets what happens when a bounded mailbox is full; an unbounded mailbox is never full. [`OverflowPolicy::DropOldest`] in a
     /// mailbox that sorts is an error when the actor is created.
-    pub fn on_full(mut self, policy: Full) -> Self {
+    pub fn on_full(mut self, policy: OverflowPolicy) -> Self {
         self.on_full = policy;
         self
     }
@@ -235,7 +235,7 @@ impl Mailbox {
     /// /// At most 1,000 jobs wait, more are dropped; but a cancellation always arrives.
     /// let jobs = Mailbox::control_aware(|job: &Job| matches!(job, Job::Cancel(_)))
     ///     .capacity(1000)
-    ///     .on_full(Full::DropNewest)
+    ///     .on_full(OverflowPolicy::DropNewest)
     ///     .never_discard(0);
     /// ```
     pub fn never_discard(mut self, class: i64) -> Self {
@@ -271,7 +271,11 @@ impl Mailbox {
 
     /// Returns whether several actors can take from the mailbox: it is unsorted, and no sender waits.
     pub(crate) fn is_shareable(&self) -> bool {
-        self.sorting.is_none() && matches!(self.on_full, Full::Reject | Full::DropNewest | Full::DropOldest)
+        self.sorting.is_none()
+            && matches!(
+                self.on_full,
+                OverflowPolicy::Reject | OverflowPolicy::DropNewest | OverflowPolicy::DropOldest
+            )
     }
 
     /// Returns whether the mailbox fulfils the requirement.
@@ -316,8 +320,10 @@ impl Mailbox {
         }
         match self.guard {
             Some(guard) if guard == 0 || lanes == 0 => Err(MailboxFault::Guard { guard, lanes }),
-            _ if self.sorting.is_some() && self.on_full == Full::DropOldest => Err(MailboxFault::DropOldest),
-            _ if self.on_full == Full::DropOldest => self.check_room_at_once(),
+            _ if self.sorting.is_some() && self.on_full == OverflowPolicy::DropOldest => {
+                Err(MailboxFault::DropOldest)
+            }
+            _ if self.on_full == OverflowPolicy::DropOldest => self.check_room_at_once(),
             _ => Ok(()),
         }
     }
@@ -349,8 +355,8 @@ impl Mailbox {
                     Classes::Lanes(count) => NonZeroUsize::new(*count),
                 };
                 let guard = self.guard.and_then(NonZeroU32::new);
-                let shape = lanes.map_or(Shape::Ranks, |count| Shape::Lanes { count, guard });
-                Some(Order::new(shape, key.clone()).never_discarding(self.never_discards))
+                let shape = lanes.map_or(Shape::Ranks, |count| Shape::ClassQueues { count, guard });
+                Some(PriorityOrder::new(shape, key.clone()).never_discarding(self.never_discards))
             }
         };
         let capacity = self.capacity.and_then(NonZeroUsize::new);
@@ -399,18 +405,18 @@ impl fmt::Debug for Mailbox {
 /// A checked recipe for messages of type `M`.
 pub struct Prepared<M> {
     capacity: Option<NonZeroUsize>,
-    pub on_full: Full,
+    pub on_full: OverflowPolicy,
     /// The number of messages that the actor may stash, unless another setting takes precedence; `None` for any number.
     pub stash_capacity: Option<u32>,
-    order: Option<Order<M>>,
+    order: Option<PriorityOrder<M>>,
 }
 
 impl<M> Prepared<M> {
     pub fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
-        let waiting = matches!(self.on_full, Full::Wait(_));
+        let waiting = matches!(self.on_full, OverflowPolicy::Wait(_));
         match (self.order, self.capacity) {
             (None, None) => mailbox::Mailbox::unbounded(header),
-            (None, Some(capacity)) if self.on_full == Full::DropOldest => {
+            (None, Some(capacity)) if self.on_full == OverflowPolicy::DropOldest => {
                 mailbox::Mailbox::ring(header, capacity)
             }
             (None, Some(capacity)) => mailbox::Mailbox::bounded(header, capacity, waiting),

@@ -1,13 +1,13 @@
 //! The mailbox consists of a gate, the senders' side and the owner's side.
 
-use crate::mailbox::backpressure::{Bell, Room};
+use crate::mailbox::backpressure::{NotFullNotify, NotFullWait};
 use crate::mailbox::block::{Block, Shape};
-use crate::mailbox::bounded::{Bound, Policy, Ring};
-use crate::mailbox::chain::{Cursor, Place};
-use crate::mailbox::priority::Order;
+use crate::mailbox::bounded::{Bound, DisplacingQueue, Policy};
+use crate::mailbox::chain::{ChainPosition, Cursor};
+use crate::mailbox::priority::PriorityOrder;
 use crate::mailbox::slot::Slot;
-use crate::mailbox::state::{State, Word};
-use crate::mailbox::system_queue::{Batch, Lane, Position};
+use crate::mailbox::state::{MailboxState, StateWord};
+use crate::mailbox::system_queue::{Batch, Position, SystemQueue};
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use std::time::Instant;
 #[repr(C)]
 pub struct Gate<H, S> {
     pub header: H,
-    pub(crate) word: Word,
+    pub(crate) word: StateWord,
     /// A block from which the next claim is a short walk; bit 0 is the epoch of its chain.
     pub(crate) tail_block: AtomicPtr<Block>,
     /// The index of a claim on the idle mailbox: the sender that gets this index and sees IDLE uses the inline slot.
@@ -42,7 +42,7 @@ pub struct Gate<H, S> {
     pub(crate) cursor: UnsafeCell<Cursor>,
     /// The number of claims that hold; meaningful once closed.
     close_index: AtomicU64,
-    lane: Lane<S>,
+    lane: SystemQueue<S>,
 }
 
 // SAFETY: senders change atomics and the system queue, which moves `S` between threads. `cursor` belongs to the owner,
@@ -113,7 +113,7 @@ pub enum SystemPushed {
 
 /// A load snapshot of a mailbox; of several states that hold, the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Glance {
+pub enum LoadSnapshot {
     /// The mailbox takes no more messages.
     Closed,
     /// The owner has set that the actor takes no user messages for now; see [`Owner::set_suspended`].
@@ -130,7 +130,7 @@ pub enum Glance {
 /// The state of the next message, as the owner finds it.
 pub enum Ready<'o, 'a, H, S, M> {
     /// A message, still in its place.
-    Message(Front<'o, 'a, H, S, M>),
+    Message(PeekedMessage<'o, 'a, H, S, M>),
     /// No index was claimed beyond the head: the owner should go idle.
     Empty,
     /// The next message is claimed and not published yet: the owner should come back later.
@@ -141,7 +141,7 @@ pub enum Ready<'o, 'a, H, S, M> {
 }
 
 /// The state of a closed mailbox.
-pub enum Drained<M> {
+pub enum DrainStep<M> {
     /// The next message that was accepted before the close.
     Message(M),
     /// The next message is claimed and not published yet: the owner should come back later.
@@ -154,14 +154,14 @@ impl<H, S> Gate<H, S> {
     fn new(header: H, limited: bool) -> Self {
         Self {
             header,
-            word: Word::new(limited),
+            word: StateWord::new(limited),
             tail_block: AtomicPtr::new(ptr::null_mut()),
             inline_index: AtomicU64::new(0),
             head: AtomicU64::new(0),
             first_block: AtomicPtr::new(ptr::null_mut()),
             cursor: UnsafeCell::new(Cursor::NONE),
             close_index: AtomicU64::new(0),
-            lane: Lane::new(),
+            lane: SystemQueue::new(),
         }
     }
 
@@ -170,15 +170,15 @@ impl<H, S> Gate<H, S> {
     /// Works on a closed mailbox as long as its system queue is open.
     pub fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
         self.lane.push(message, position)?;
-        Ok(if self.word.announce_lane() { SystemPushed::Wake } else { SystemPushed::Queued })
+        Ok(if self.word.announce_system() { SystemPushed::Wake } else { SystemPushed::Queued })
     }
 
     /// Gives the actor a turn, or a further look if it already has a turn. Returns true if the caller holds the token
     /// now and must schedule the actor. The wakeup has no node in the system queue: it allocates nothing, and an owner
-    /// sees it only by [`Owner::try_idle_unless_nudged`].
+    /// sees it only by [`Owner::try_idle_unless_woken`].
     #[must_use = "who holds the token must schedule the actor"]
-    pub fn nudge(&self) -> bool {
-        self.word.announce_lane()
+    pub fn request_look(&self) -> bool {
+        self.word.announce_system()
     }
 
     /// Takes the token of a new mailbox for the first turn of its actor. Returns false if a message came first: the
@@ -200,7 +200,7 @@ impl<H, S> Gate<H, S> {
         let mut before = self.word.look_acquire();
         let mut tries = 3;
         loop {
-            // Ordering: Acquire; pairs with the Release of `head` in `Front::take`. Message h is claimed before head is
+            // Ordering: Acquire; pairs with the Release of `head` in `PeekedMessage::take`. Message h is claimed before head is
             // h + 1, so the word read below has an index of at least this head.
             let head = self.head.load(Ordering::Acquire);
             let after = self.word.look_acquire();
@@ -221,13 +221,13 @@ impl<H, S> Gate<H, S> {
     /// caller that gets true sees everything that the owners have done until the last owner laid the token down.
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub fn is_at_rest(&self) -> bool {
-        // Before the word. Ordering: Acquire; pairs with the Release of `head` in `Front::take` and of a displacement.
+        // Before the word. Ordering: Acquire; pairs with the Release of `head` in `PeekedMessage::take` and of a displacement.
         // For a message that this head counts as taken, the word below is later than its claim and its wake-up.
         let head = self.head.load(Ordering::Acquire);
         let state = self.word.look_acquire();
         // Relaxed: written before the token was laid down, which the word shows.
         let index = if state.is_closed() { self.close_index.load(Ordering::Relaxed) } else { state.index() };
-        state.is_unowned() && !state.has_lane() && index == head
+        state.is_unowned() && !state.has_system_flag() && index == head
     }
 
     /// Returns whether no thread runs the actor or is about to.
@@ -247,23 +247,23 @@ impl<H, S> Gate<H, S> {
     /// Cheaper than [`len`](Self::len), and less exact while other threads send: the result counts the messages queued
     /// when the word was read, less those taken when the head was read. Exact when no thread sends meanwhile.
     #[inline]
-    pub fn glance(&self) -> Glance {
+    pub fn load_snapshot(&self) -> LoadSnapshot {
         let state = self.word.look_acquire();
         if !state.is_busy() {
             if state.is_closed() {
-                return Glance::Closed;
+                return LoadSnapshot::Closed;
             }
             if state.is_suspended() {
-                return Glance::Suspended;
+                return LoadSnapshot::Suspended;
             }
             // IDLE alone does not mean empty: a sender may have claimed and not yet woken the actor.
             if state.index() == self.inline_index.load(Ordering::Relaxed) {
-                return Glance::Idle;
+                return LoadSnapshot::Idle;
             }
         }
         // Relaxed: nothing is read through this load, and the Acquire of the word keeps the load behind it. So the head
         // may have passed the index.
-        Glance::Busy { queued: state.index().saturating_sub(self.head.load(Ordering::Relaxed)) }
+        LoadSnapshot::Busy { queued: state.index().saturating_sub(self.head.load(Ordering::Relaxed)) }
     }
 }
 
@@ -282,12 +282,12 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Makes a displacing mailbox: it keeps the newest `capacity` messages, and hands the oldest to the sender that
     /// displaces it. It may hold one more message while the owner looks at that message.
     pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
-        Self::with_policy(header, true, Policy::Displace(Ring::new(capacity.get())))
+        Self::with_policy(header, true, Policy::Displace(DisplacingQueue::new(capacity.get())))
     }
 
     /// Makes a priority mailbox, which hands messages to the owner as `order` says. With a bound, whose second part is
     /// `waiting`, it refuses as [`bounded`](Self::bounded) does.
-    pub fn ordered(header: H, order: Order<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
+    pub fn ordered(header: H, order: PriorityOrder<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
         let bound = bound.map(|(capacity, waiting)| Bound::new(capacity, waiting));
         Self::with_policy(header, bound.is_some(), Policy::Sort(order, bound))
     }
@@ -303,15 +303,20 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Sends a message; never waits.
     #[inline]
     pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.go_on(claimed, message))
+        self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.push_slow(claimed, message))
     }
 
     /// Sends a message to an open, unbounded mailbox whose actor will run anyway, and returns `queued`. In all other
-    /// cases it calls `otherwise`, which must [go on](Self::go_on) with its arguments. So the usual case has no outcome
+    /// cases it calls `otherwise`, which must [go on](Self::push_slow) with its arguments. So the usual case has no outcome
     /// to check, and the caller need not inline the rest. `otherwise` must go on before it does anything else, for the
     /// claim may already be made (M5).
     #[inline(always)]
-    pub fn push_or<R>(&self, message: M, queued: R, otherwise: impl FnOnce(Option<State>, M) -> R) -> R {
+    pub fn push_or<R>(
+        &self,
+        message: M,
+        queued: R,
+        otherwise: impl FnOnce(Option<MailboxState>, M) -> R,
+    ) -> R {
         if !self.gate.word.look().is_plain_and_unbounded() {
             return otherwise(None, message);
         }
@@ -324,7 +329,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// As [`push`](Self::push), but waits for room, until the deadline if there is one; after the deadline it returns
-    /// `Full`.
+    /// `OverflowPolicy`.
     ///
     /// Only mailboxes made with `waiting` wait. Workers must not call this: the actor that would make room may need the
     /// worker's thread.
@@ -358,14 +363,14 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// Rings `bell` whenever there may be room, until it is dismissed. Only mailboxes made with `waiting` do so.
-    pub fn enlist(&self, bell: &Arc<Bell>) {
+    pub fn enlist(&self, bell: &Arc<NotFullNotify>) {
         if let Some(room) = self.room() {
             room.enlist(bell);
         }
     }
 
     /// Undoes a single [`enlist`](Self::enlist).
-    pub fn dismiss(&self, bell: &Arc<Bell>) {
+    pub fn dismiss(&self, bell: &Arc<NotFullNotify>) {
         if let Some(room) = self.room() {
             room.dismiss(bell);
         }
@@ -378,13 +383,13 @@ impl<H, S, M> Mailbox<H, S, M> {
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
     }
 
-    fn room(&self) -> Option<&Room> {
+    fn room(&self) -> Option<&NotFullWait> {
         self.policy.as_ref().and_then(|policy| policy.room())
     }
 
     /// Does all cases but the usual push: idle, closed, or limited. Completes the claim if one was made.
     #[inline]
-    pub fn go_on(&self, claimed: Option<State>, message: M) -> Result<Pushed<M>, Refused<M>> {
+    pub fn push_slow(&self, claimed: Option<MailboxState>, message: M) -> Result<Pushed<M>, Refused<M>> {
         if let Some(old) = claimed {
             return self.finish(old, message);
         }
@@ -427,7 +432,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Completes a claim made in state `old` without the token.
     #[cold]
     #[inline(never)]
-    fn finish(&self, old: State, message: M) -> Result<Pushed<M>, Refused<M>> {
+    fn finish(&self, old: MailboxState, message: M) -> Result<Pushed<M>, Refused<M>> {
         if old.is_closed() {
             return Err(Refused::Closed(message));
         }
@@ -436,7 +441,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// Takes the token, after publishing, for a sender that claimed on an idle word. Returns whether the sender got it.
-    fn wake_after(&self, old: State) -> bool {
+    fn wake_after(&self, old: MailboxState) -> bool {
         old.is_idle() && self.gate.word.wake_idle()
     }
 
@@ -462,7 +467,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         Ok(if seen.is_idle() { Pushed::Wake } else { Pushed::Queued })
     }
 
-    fn push_displacing(&self, ring: &Ring<M>, message: M) -> Result<Pushed<M>, Refused<M>> {
+    fn push_displacing(&self, ring: &DisplacingQueue<M>, message: M) -> Result<Pushed<M>, Refused<M>> {
         let seen = self.gate.word.look();
         if seen.is_closed() {
             return Err(Refused::Closed(message));
@@ -490,7 +495,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// Writes the message to the place of the claim made in state `old`.
-    fn publish(&self, old: State, message: M) {
+    fn publish(&self, old: MailboxState, message: M) {
         let index = old.index();
         // Relaxed: the Acquire of the claim has made the value of the last idle transition visible (M4).
         if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
@@ -503,7 +508,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     #[inline(always)]
-    fn publish_in_block(&self, old: State, message: M) {
+    fn publish_in_block(&self, old: MailboxState, message: M) {
         let index = old.index();
         let block = self.find_block(index, old.epoch());
         // SAFETY: the block is of our chain, which cannot be released while our claim is unpublished (M2).
@@ -592,18 +597,20 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().locate(head) {
             // The slot pointer is never null.
-            Place::Slot(slot) => {
-                Ready::Message(Front { owner: self, index: head, slot: NonNull::new(slot.cast_mut()) })
-            }
-            Place::Nowhere => self.nothing_ready(head),
+            ChainPosition::Slot(slot) => Ready::Message(PeekedMessage {
+                owner: self,
+                index: head,
+                slot: NonNull::new(slot.cast_mut()),
+            }),
+            ChainPosition::Nowhere => self.nothing_ready(head),
         }
     }
 
     #[inline(never)]
-    fn ready_in_ring(&self, ring: &Ring<M>) -> Ready<'_, 'a, H, S, M> {
+    fn ready_in_ring(&self, ring: &DisplacingQueue<M>) -> Ready<'_, 'a, H, S, M> {
         // SAFETY: we are the owner.
         match unsafe { ring.fetch_front() } {
-            Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+            Some(index) => Ready::Message(PeekedMessage { owner: self, index, slot: None }),
             None => self.nothing_ready(self.head()),
         }
     }
@@ -615,7 +622,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
             // SAFETY: we are the owner.
             Some(Policy::Sort(order, _)) => match unsafe { order.lowest() } {
-                Some(index) => Ready::Message(Front { owner: self, index, slot: None }),
+                Some(index) => Ready::Message(PeekedMessage { owner: self, index, slot: None }),
                 None => self.ready_at(self.head()),
             },
             None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
@@ -624,12 +631,12 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Moves published messages to the order. It stops at a panic of the user's function and returns the panic.
     #[inline(never)]
-    fn sort(&self, order: &Order<M>) -> Result<(), Box<dyn Any + Send>> {
+    fn sort(&self, order: &PriorityOrder<M>) -> Result<(), Box<dyn Any + Send>> {
         let mailbox = self.mailbox();
         // SAFETY: we are the owner.
         let mut next = self.head() + unsafe { order.len() };
         let mut end = None;
-        while let Place::Slot(slot) = mailbox.locate(next) {
+        while let ChainPosition::Slot(slot) = mailbox.locate(next) {
             // The end is the index of the claims at the beginning: senders that go on must not keep the owner here.
             let end = *end.get_or_insert_with(|| mailbox.gate.word.look().index());
             // SAFETY: we own the mailbox and saw the stamp; the order grows below, so this happens once.
@@ -682,11 +689,11 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         self.gate().word.look().index() != self.head()
     }
 
-    /// Makes [`try_idle_unless_nudged`](Self::try_idle_unless_nudged) ignore earlier wakeups: the caller then looks at
+    /// Makes [`try_idle_unless_woken`](Self::try_idle_unless_woken) ignore earlier wakeups: the caller then looks at
     /// their reasons itself.
-    pub fn forget_nudges(&self) {
-        if self.gate().word.look().has_lane() {
-            self.gate().word.forget_lane();
+    pub fn clear_wakeups(&self) {
+        if self.gate().word.look().has_system_flag() {
+            self.gate().word.clear_system();
         }
     }
 
@@ -707,17 +714,17 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// look at the system queue and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
     #[inline]
     pub fn try_idle(self) -> Result<(), Self> {
-        let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+        let Some(seen) = self.system_queue_is_empty() else { return Err(self) };
         self.go_idle(seen)
     }
 
-    /// As [`try_idle`](Self::try_idle), and fails after a [wakeup](Gate::nudge), once for any number of wakeups: the
+    /// As [`try_idle`](Self::try_idle), and fails after a [wakeup](Gate::request_look), once for any number of wakeups: the
     /// caller then looks at their reasons.
-    pub fn try_idle_unless_nudged(self) -> Result<(), Self> {
+    pub fn try_idle_unless_woken(self) -> Result<(), Self> {
         let seen = self.gate().word.look();
-        if seen.has_lane() {
+        if seen.has_system_flag() {
             // A wakeup, or a control message that was taken since: the two look alike.
-            self.gate().word.forget_lane();
+            self.gate().word.clear_system();
             return Err(self);
         }
         if self.gate().lane.has_any() {
@@ -728,7 +735,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Lays the token down; the caller has looked at the system queue when the word was `seen`.
     #[inline]
-    fn go_idle(self, seen: State) -> Result<(), Self> {
+    fn go_idle(self, seen: MailboxState) -> Result<(), Self> {
         if seen.is_closed() || seen.index() != self.head() {
             return Err(self);
         }
@@ -750,7 +757,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// the system queue has a message. User messages may queue up meanwhile, unless the mailbox is closed.
     pub fn try_suspend(self) -> Result<(), Self> {
         loop {
-            let Some(seen) = self.nothing_in_lane() else { return Err(self) };
+            let Some(seen) = self.system_queue_is_empty() else { return Err(self) };
             // SAFETY: alive until the token is laid down; the reference lives for the exchange only.
             let parked = unsafe { (*self.mailbox.as_ptr()).gate.word.park(seen) };
             // The exchange fails for a claim, which does not matter here, or for a control message, which the next
@@ -764,17 +771,17 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// Clears LANE and then looks at the system queue; returns `None` if the queue has a message. A control message
     /// announced later changes the word again, so an exchange that expects the returned state fails.
     #[inline]
-    fn nothing_in_lane(&self) -> Option<State> {
+    fn system_queue_is_empty(&self) -> Option<MailboxState> {
         let gate = self.gate();
         let mut seen = gate.word.look();
-        if seen.has_lane() {
-            seen = gate.word.forget_lane();
+        if seen.has_system_flag() {
+            seen = gate.word.clear_system();
         }
         (!gate.lane.has_any()).then_some(seen)
     }
 
     /// Refuses all further messages and returns the number of accepted messages. The system queue stays open until
-    /// [`close_lane`](Self::close_lane). The token stays with the owner for good.
+    /// [`close_system_queue`](Self::close_system_queue). The token stays with the owner for good.
     pub fn close(&mut self) -> u64 {
         let gate = self.gate();
         let before = gate.word.close();
@@ -812,26 +819,26 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Takes the next message that a closed mailbox still holds. The call compares with the close before it looks,
     /// since refused pushes leave no message. Messages are not sorted any more.
-    pub fn drain_next(&mut self) -> Drained<M> {
+    pub fn drain_next(&mut self) -> DrainStep<M> {
         debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
         if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
-            return Drained::Done;
+            return DrainStep::Done;
         }
         match self.ready_unsorted() {
-            Ready::Message(front) => Drained::Message(front.take()),
-            Ready::Busy => Drained::Busy,
-            Ready::Empty | Ready::Panicked(_) => Drained::Done,
+            Ready::Message(front) => DrainStep::Message(front.take()),
+            Ready::Busy => DrainStep::Busy,
+            Ready::Empty | Ready::Panicked(_) => DrainStep::Done,
         }
     }
 
     /// Closes the system queue and returns the control messages accepted until now.
-    pub fn close_lane(&mut self) -> Batch<S> {
+    pub fn close_system_queue(&mut self) -> Batch<S> {
         self.gate().lane.close()
     }
 }
 
 /// The next message, still in the mailbox; dropping this value leaves the message there.
-pub struct Front<'o, 'a, H, S, M> {
+pub struct PeekedMessage<'o, 'a, H, S, M> {
     owner: &'o Owner<'a, H, S, M>,
     /// The index of the message; in a priority mailbox the lowest index that is not handled.
     index: u64,
@@ -839,7 +846,7 @@ pub struct Front<'o, 'a, H, S, M> {
     slot: Option<NonNull<Slot<M>>>,
 }
 
-impl<H, S, M> Front<'_, '_, H, S, M> {
+impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
     /// As [`Owner::has_system`]; the owner calls this between `ready` and `take`.
     #[inline(always)]
     pub fn has_system(&self) -> bool {

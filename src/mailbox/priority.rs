@@ -27,7 +27,7 @@ pub enum Shape {
     /// Any number is a rank.
     Ranks,
     /// Keys are numbers of lanes, from 0; a key beyond the last lane counts as the last.
-    Lanes {
+    ClassQueues {
         count: NonZeroUsize,
         /// The number of messages of higher lanes that may pass a lane that waits.
         guard: Option<NonZeroU32>,
@@ -40,18 +40,18 @@ fn is_sparse(len: usize, capacity: usize) -> bool {
 }
 
 /// Messages that are published and not yet handled, in the order in which the actor handles them.
-pub struct Order<M> {
+pub struct PriorityOrder<M> {
     key: StdArc<Key<M>>,
     /// Messages with keys up to this one are taken beyond the capacity.
     never_discards: Option<i64>,
     sorter: UnsafeCell<Sorter<M>>,
 }
 
-impl<M> Order<M> {
+impl<M> PriorityOrder<M> {
     pub fn new(shape: Shape, key: StdArc<Key<M>>) -> Self {
         let sorter = match shape {
             Shape::Ranks => Sorter::Ranks(Ranks::new()),
-            Shape::Lanes { count, guard } => Sorter::Lanes(Lanes::new(count, guard)),
+            Shape::ClassQueues { count, guard } => Sorter::ClassQueues(ClassQueues::new(count, guard)),
         };
         Self { key, never_discards: None, sorter: UnsafeCell::new(sorter) }
     }
@@ -133,35 +133,35 @@ impl<M> Order<M> {
 
 enum Sorter<M> {
     Ranks(Ranks<M>),
-    Lanes(Lanes<M>),
+    ClassQueues(ClassQueues<M>),
 }
 
 impl<M> Sorter<M> {
     fn insert(&mut self, index: u64, key: i64, message: M) {
         match self {
             Self::Ranks(ranks) => ranks.insert(index, key, message),
-            Self::Lanes(lanes) => lanes.insert(index, key, message),
+            Self::ClassQueues(lanes) => lanes.insert(index, key, message),
         }
     }
 
     fn take(&mut self) -> Option<M> {
         match self {
             Self::Ranks(ranks) => ranks.take(),
-            Self::Lanes(lanes) => lanes.take(),
+            Self::ClassQueues(lanes) => lanes.take(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Ranks(ranks) => ranks.by_rank.len(),
-            Self::Lanes(lanes) => lanes.len,
+            Self::ClassQueues(lanes) => lanes.len,
         }
     }
 
     fn lowest(&self) -> Option<u64> {
         match self {
             Self::Ranks(ranks) => ranks.messages.first_key_value().map(|(index, _)| *index),
-            Self::Lanes(lanes) => lanes.lowest(),
+            Self::ClassQueues(lanes) => lanes.lowest(),
         }
     }
 }
@@ -195,7 +195,7 @@ impl<M> Ranks<M> {
 }
 
 /// Takes from the first lane that has a message.
-struct Lanes<M> {
+struct ClassQueues<M> {
     lanes: Box<[Waiting<M>]>,
     guard: Option<NonZeroU32>,
     len: usize,
@@ -209,7 +209,7 @@ struct Waiting<M> {
     passed: u32,
 }
 
-impl<M> Lanes<M> {
+impl<M> ClassQueues<M> {
     fn new(count: NonZeroUsize, guard: Option<NonZeroU32>) -> Self {
         let lanes = (0..count.get()).map(|_| Waiting { messages: VecDeque::new(), passed: 0 });
         Self { lanes: lanes.collect(), guard, len: 0 }

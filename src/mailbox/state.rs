@@ -17,7 +17,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// 57 bits of index last 180 years at 25 million messages a second, which is more than one cache line can take. A carry
 /// would leave the word at the top and never run into the bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct State(u64);
+pub struct MailboxState(u64);
 
 /// No more messages are accepted; the bit is never cleared.
 const CLOSED: u64 = 1 << 0;
@@ -42,7 +42,7 @@ const _: () = assert!(
     "the bits fill the room below the index and do not overlap"
 );
 
-impl State {
+impl MailboxState {
     /// The number of claims made so far, refused claims included; the next claim gets this index.
     #[inline(always)]
     pub fn index(self) -> u64 {
@@ -67,7 +67,7 @@ impl State {
     }
 
     #[inline(always)]
-    pub fn has_lane(self) -> bool {
+    pub fn has_system_flag(self) -> bool {
         self.0 & LANE != 0
     }
 
@@ -126,12 +126,12 @@ pub enum Chain {
     Released,
 }
 
-/// The atomic around [`State`].
+/// The atomic around [`MailboxState`].
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Word(AtomicU64);
+pub struct StateWord(AtomicU64);
 
-impl Word {
+impl StateWord {
     /// Makes the word of a mailbox that is open, idle and empty.
     ///
     /// The first epoch is 1, while the null of a fresh `tail_block` reads as epoch 0. So "no block yet" needs no test
@@ -141,38 +141,38 @@ impl Word {
     }
 
     #[inline(always)]
-    pub fn look(&self) -> State {
-        State(self.0.load(Ordering::Relaxed))
+    pub fn look(&self) -> MailboxState {
+        MailboxState(self.0.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
-    pub fn look_acquire(&self) -> State {
+    pub fn look_acquire(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release half of `claim` and of `close`: a reader that sees an index sees
         // the `head` that the claiming sender saw. The load also pairs with the Release of `lay_down` and of `park`: a
         // reader that sees the token in the word sees what its last holder did (`Gate::is_at_rest`).
-        State(self.0.load(Ordering::Acquire))
+        MailboxState(self.0.load(Ordering::Acquire))
     }
 
     /// Claims one index unconditionally. On a closed word the claim is void, and only the index grows.
     #[inline(always)]
     #[must_use = "the old state tells whether the claim holds and where it goes"]
-    pub fn claim(&self) -> State {
+    pub fn claim(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release of `lay_down`, which makes `inline_index` and `head` of the last
         // idle transition visible, and with the Release of `mark_advance`, which lets a claim behind it see the
         // `tail_block` advanced before it. AcqRel and not Acquire: `len` and `look_acquire` conclude from an index to
         // everything that its claimer knew.
-        State(self.0.fetch_add(ONE_MESSAGE, Ordering::AcqRel))
+        MailboxState(self.0.fetch_add(ONE_MESSAGE, Ordering::AcqRel))
     }
 
     /// Claims one index if the word is still `seen`, and with the index the token if it lay under IDLE.
     #[inline]
-    pub fn try_claim(&self, seen: State) -> Result<(), State> {
+    pub fn try_claim(&self, seen: MailboxState) -> Result<(), MailboxState> {
         // Ordering: as `claim`. Acquire on failure as well: a bounded sender that retries with the new index must see
         // the `head` that made the other claim possible. Otherwise it would refuse although the mailbox was never full.
         self.0
             .compare_exchange(seen.0, seen.claimed().0, Ordering::AcqRel, Ordering::Acquire)
             .map(drop)
-            .map_err(State)
+            .map_err(MailboxState)
     }
 
     /// Takes the token if it still lies under IDLE. A late attempt wins a real token or nothing.
@@ -181,30 +181,30 @@ impl Word {
         // Ordering: Acquire; pairs with the Release of `lay_down`: the new owner continues where the last owner
         // stopped. Not Release: no thread needs to see what the waker did, and a read-modify-write passes on what
         // `lay_down` released.
-        State(self.0.fetch_and(!IDLE, Ordering::Acquire)).is_idle()
+        MailboxState(self.0.fetch_and(!IDLE, Ordering::Acquire)).is_idle()
     }
 
     /// Announces a push to the system queue; returns true if the caller took the token and must schedule the actor.
     #[must_use = "who holds the token must schedule the actor"]
-    pub fn announce_lane(&self) -> bool {
-        // Ordering: Release; pairs with the Acquire of `forget_lane`: the owner that clears our LANE finds our node in
+    pub fn announce_system(&self) -> bool {
+        // Ordering: Release; pairs with the Acquire of `clear_system`: the owner that clears our LANE finds our node in
         // the queue.
-        let old = State(self.0.fetch_or(LANE, Ordering::Release));
+        let old = MailboxState(self.0.fetch_or(LANE, Ordering::Release));
         // Ordering: Acquire; as `wake_idle`.
-        old.is_unowned() && State(self.0.fetch_and(!(IDLE | PARKED), Ordering::Acquire)).is_unowned()
+        old.is_unowned() && MailboxState(self.0.fetch_and(!(IDLE | PARKED), Ordering::Acquire)).is_unowned()
     }
 
     /// Owner only: clears LANE. A look at the system queue must follow before the token is laid down.
-    pub fn forget_lane(&self) -> State {
-        // Ordering: Acquire; pairs with the Release of `announce_lane`.
-        State(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
+    pub fn clear_system(&self) -> MailboxState {
+        // Ordering: Acquire; pairs with the Release of `announce_system`.
+        MailboxState(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
     }
 
     /// Owner only: lays the token down under IDLE if the word is still `seen`.
     #[inline]
-    pub fn lay_down(&self, seen: State, chain: Chain) -> bool {
+    pub fn lay_down(&self, seen: MailboxState, chain: Chain) -> bool {
         let flip = if chain == Chain::Released { EPOCH } else { 0 };
-        // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_lane`: their
+        // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_system`: their
         // callers see everything that the owner did. Not Acquire: the owner is about to take the chain apart, but
         // senders finished their work on the chain before they published (M2), and the owner has seen all claims
         // published.
@@ -212,23 +212,23 @@ impl Word {
     }
 
     /// Owner only: lays the token down under PARKED if the word is still `seen`.
-    pub fn park(&self, seen: State) -> Result<(), State> {
-        // Ordering: Release; pairs with the Acquire of `announce_lane`, the only way out.
+    pub fn park(&self, seen: MailboxState) -> Result<(), MailboxState> {
+        // Ordering: Release; pairs with the Acquire of `announce_system`, the only way out.
         self.0
             .compare_exchange(seen.0, seen.0 | PARKED, Ordering::Release, Ordering::Relaxed)
             .map(drop)
-            .map_err(State)
+            .map_err(MailboxState)
     }
 
     /// Owner only: voids all later claims. The old state has the exact number of claims that hold.
-    pub fn close(&self) -> State {
+    pub fn close(&self) -> MailboxState {
         // Ordering: Release; pairs with the Acquire of `look_acquire`. Messages behind claims are made visible by their
         // stamps.
-        State(self.0.fetch_or(CLOSED, Ordering::Release))
+        MailboxState(self.0.fetch_or(CLOSED, Ordering::Release))
     }
 
     /// Owner only: as [`close`](Self::close), if the word is still `seen`.
-    pub fn try_close(&self, seen: State) -> bool {
+    pub fn try_close(&self, seen: MailboxState) -> bool {
         // Ordering: Release; as `close`.
         self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::Release, Ordering::Relaxed).is_ok()
     }
@@ -245,18 +245,18 @@ impl Word {
     /// Returns the index from which on each claim sees that `tail_block` moved past a block; called after the move.
     pub fn mark_advance(&self) -> u64 {
         // Ordering: Release; pairs with the Acquire of `claim`, for the claims behind this one.
-        State(self.0.fetch_add(0, Ordering::Release)).index()
+        MailboxState(self.0.fetch_add(0, Ordering::Release)).index()
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for MailboxState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State")
             .field("index", &self.index())
             .field("closed", &self.is_closed())
             .field("idle", &self.is_idle())
             .field("parked", &(self.0 & PARKED != 0))
-            .field("lane", &self.has_lane())
+            .field("lane", &self.has_system_flag())
             .field("epoch", &self.epoch())
             .field("suspended", &self.is_suspended())
             .field("limited", &self.is_limited())

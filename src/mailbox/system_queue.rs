@@ -29,14 +29,14 @@ struct Node<S> {
 
 /// The list, newest first; null when empty, [`closed`] after the close.
 #[repr(transparent)]
-pub struct Lane<S>(AtomicPtr<Node<S>>);
+pub struct SystemQueue<S>(AtomicPtr<Node<S>>);
 
 /// Returns the mark of a closed queue: no node lies at address 1.
 fn closed<S>() -> *mut Node<S> {
     ptr::without_provenance_mut(1)
 }
 
-impl<S> Lane<S> {
+impl<S> SystemQueue<S> {
     pub fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
@@ -91,7 +91,7 @@ impl<S> Lane<S> {
     }
 }
 
-impl<S> Drop for Lane<S> {
+impl<S> Drop for SystemQueue<S> {
     fn drop(&mut self) {
         drop(self.close());
     }
@@ -138,13 +138,13 @@ impl<S> Drop for Batch<S> {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{Lane, Position};
+    use super::{Position, SystemQueue};
     use crate::sync::thread;
 
     #[test]
     fn what_others_push_is_taken_whole_and_in_their_order() {
         const EACH: usize = if cfg!(miri) { 20 } else { 5_000 };
-        let lane = &Lane::new();
+        let lane = &SystemQueue::new();
         thread::scope(|scope| {
             for sender in 0..2 {
                 let push = move |number| lane.push((sender, number), Position::Immediate);

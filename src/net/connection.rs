@@ -1,9 +1,9 @@
 //! What a connection actor owns: a socket, what has come in, and what is to go out.
 
 use crate::core::actor_ref::ActorRef;
+use crate::net::connection_permits::{ConnectionPermit, LingeringPermit};
 use crate::net::driver::{Driver, Registration};
 use crate::net::linger::Lingering;
-use crate::net::places::{LingeringPlace, Place};
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
 use crate::net::socket::Socket;
@@ -48,7 +48,7 @@ pub struct Connection {
     output: Output,
     marks: Marks,
     linger: Duration,
-    place: StdArc<Place>,
+    place: StdArc<ConnectionPermit>,
     peer: Option<SocketAddr>,
     /// Whether reading may find something: set by readiness, ended by "would block".
     readable: bool,
@@ -164,7 +164,7 @@ impl Connection {
         owner: ActorRef<M>,
         marks: Marks,
         linger: Duration,
-        place: StdArc<Place>,
+        place: StdArc<ConnectionPermit>,
     ) -> io::Result<Self> {
         let read_ends = socket.reads_stop_early();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -456,7 +456,7 @@ impl Drop for Connection {
         // A linger time beyond the clock's range is a day.
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
         let ended = self.write_end == WriteEnd::Done;
-        let place = LingeringPlace::new(self.place.clone());
+        let place = LingeringPermit::new(self.place.clone());
         self.registration.driver().linger(Lingering { socket, rest, written, until, ended, place });
     }
 }

@@ -9,7 +9,7 @@
 //! All sockets of one listener that linger hold no more than so many bytes that are not written. Where they would, the
 //! oldest are closed, and a warning says so whenever their count has doubled.
 
-use crate::net::places::LingeringPlace;
+use crate::net::connection_permits::LingeringPermit;
 use crate::net::socket::Socket;
 use crate::util::panic::quietly;
 use mio::{Interest, Registry, Token};
@@ -33,7 +33,7 @@ pub struct Lingering {
     /// Whether the peer has been told that no more comes.
     pub ended: bool,
     /// Given back when the socket is closed: so it stands behind that.
-    pub place: LingeringPlace,
+    pub place: LingeringPermit,
 }
 
 /// How far a lingering socket has come.
@@ -80,7 +80,7 @@ impl Lingering {
 /// All of them; touched by the driver's thread only.
 pub struct Lingerers {
     sockets: Slab<Entry>,
-    /// What the sockets of each listener hold, by [`Place::listener`](super::places::Place::listener); those that hold
+    /// What the sockets of each listener hold, by [`ConnectionPermit::listener`](super::connection_permits::ConnectionPermit::listener); those that hold
     /// nothing are not there.
     holdings: HashMap<usize, Holdings>,
     /// The token of the first; the others follow.
@@ -155,7 +155,7 @@ impl Lingerers {
             holdings.bytes += held;
             holdings.by_age.insert(number, key);
         }
-        self.go_on(key);
+        self.send_more(key);
         self.cut(listener, bytes_max);
     }
 
@@ -183,10 +183,10 @@ impl Lingerers {
 
     /// The socket of this token is ready.
     pub fn progress(&mut self, token: usize) {
-        self.go_on(token - self.first_token);
+        self.send_more(token - self.first_token);
     }
 
-    fn go_on(&mut self, key: usize) {
+    fn send_more(&mut self, key: usize) {
         if self.scratch.is_empty() {
             self.scratch = vec![0; SCRATCH_LEN].into();
         }
@@ -223,7 +223,7 @@ impl Lingerers {
     /// Goes on with those that yielded, and closes those whose time is over.
     pub fn expire(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.eager) {
-            self.go_on(key);
+            self.send_more(key);
         }
         if self.next_deadline.is_some_and(|at| now >= at) {
             let over = self.sockets.iter().filter(|(_, entry)| entry.lingering.until <= now);
@@ -237,7 +237,7 @@ impl Lingerers {
 #[cfg(all(test, unix, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::net::places::Place;
+    use crate::net::connection_permits::ConnectionPermit;
     use std::io::Read;
     use std::sync::Arc as StdArc;
     use std::time::Duration;
@@ -251,7 +251,11 @@ mod tests {
         // As a connection leaves it.
         poll.registry().register(&mut socket, Token(0), Interest::READABLE).unwrap();
         let until = Instant::now() + Duration::from_secs(30);
-        let place = LingeringPlace::new(StdArc::new(Place::take(&StdArc::default(), 100, Box::new(|| {}))));
+        let place = LingeringPermit::new(StdArc::new(ConnectionPermit::take(
+            &StdArc::default(),
+            100,
+            Box::new(|| {}),
+        )));
         let rest = b"last words".to_vec();
         let lingering = Lingering { socket, rest, written: 5, until, ended: false, place };
         let mut lingerers = Lingerers::new(1);

@@ -2,23 +2,23 @@
 //!
 //! The listener actor accepts in its own turn and creates an actor for each connection as its child.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::ask::ask::Ask;
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemRef;
 use crate::failure::Failure;
 use crate::net::connection::{Connection, Marks};
+use crate::net::connection_permits::{ConnectionPermit, ConnectionPermits};
 use crate::net::driver::{Driver, DriverSlot, Registration};
-use crate::net::places::{Place, Places};
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
-use crate::net::socket::{Address, ListenSocket, Socket};
+use crate::net::socket::{ListenSocket, Socket, SocketAddress};
 use crate::settings::deployment::ListenerSettings;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
@@ -43,7 +43,7 @@ const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
 pub struct ListenerBuilder {
     system: SystemRef,
     name: String,
-    address: Address,
+    address: SocketAddress,
     dispatcher: Option<String>,
     settings: ListenerSettings,
 }
@@ -78,7 +78,7 @@ impl Settings {
 /// [`stop`](Self::stop).
 #[derive(Clone)]
 pub struct Listener {
-    actor: AnyRef,
+    actor: AnyActorRef,
     messages: ActorRef<Message>,
     shared: StdArc<Shared>,
 }
@@ -91,7 +91,7 @@ struct Shared {
     accepted: AtomicU64,
     accept_failures: AtomicU64,
     open: AtomicUsize,
-    places: StdArc<Places>,
+    places: StdArc<ConnectionPermits>,
 }
 
 /// Why there is no listener.
@@ -102,7 +102,7 @@ pub enum ListenError {
     /// one of this machine, is malformed, or needs rights that we don't have.
     Bind {
         /// Where.
-        address: Address,
+        address: SocketAddress,
         /// Why not.
         error: io::Error,
     },
@@ -156,7 +156,7 @@ impl From<SpawnError> for ListenError {
 
 impl SystemRef {
     /// Starts to describe a listener for connections at `address`, whose actor is top-level under `name`.
-    pub fn listener(&self, name: &str, address: impl Into<Address>) -> ListenerBuilder {
+    pub fn listener(&self, name: &str, address: impl Into<SocketAddress>) -> ListenerBuilder {
         ListenerBuilder {
             system: self.clone(),
             name: name.to_owned(),
@@ -226,7 +226,7 @@ impl ListenerBuilder {
     /// As [`spawn`](Self::spawn), on the socket that `bind` makes.
     pub(super) fn spawn_on<A, F>(
         self,
-        bind: impl FnOnce(&Address) -> io::Result<ListenSocket>,
+        bind: impl FnOnce(&SocketAddress) -> io::Result<ListenSocket>,
         make: F,
     ) -> Result<Listener, ListenError>
     where
@@ -244,7 +244,7 @@ impl ListenerBuilder {
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let driver = system.core().extensions.get::<DriverSlot>().driver().map_err(ListenError::Driver)?;
         let socket = bind(&address).map_err(|error| ListenError::Bind { address: address.clone(), error })?;
-        let places = Places::new(format!("system {:?}: listener {name:?}", system.core().name));
+        let places = ConnectionPermits::new(format!("system {:?}: listener {name:?}", system.core().name));
         let shared = StdArc::new(Shared {
             local_addr: socket.local_addr(),
             socket: Mutex::new(Some(socket)),
@@ -269,7 +269,7 @@ impl Listener {
     }
 
     /// The listener's actor; the connections' actors are its children.
-    pub fn actor(&self) -> &AnyRef {
+    pub fn actor(&self) -> &AnyActorRef {
         &self.actor
     }
 
@@ -320,18 +320,18 @@ impl Listener {
     /// reset. The listener's actor stays, and ends with the system or by [`stop`](Self::stop).
     ///
     /// ```
-    /// # use pointsman::net::{Address, Connection, Ready};
+    /// # use pointsman::net::{SocketAddress, Connection, Ready};
     /// # use pointsman::prelude::*;
     /// # struct Idle(Connection);
     /// # impl Actor for Idle {
     /// #     type Message = Ready;
-    /// #     fn receive(&mut self, _: Ready, _: &mut Context<Ready>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: Ready, _: &mut Context<Ready>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use pointsman::shutdown::phase;
     ///
     /// let system = System::builder("shop").build()?;
-    /// let listener = system.listener("port", Address::tcp("127.0.0.1:0")).spawn(|connection, _| Idle(connection))?;
+    /// let listener = system.listener("port", SocketAddress::tcp("127.0.0.1:0")).spawn(|connection, _| Idle(connection))?;
     /// system.coordinated_shutdown().add_task(phase::SERVICE_UNBIND, "close the port", move || {
     ///     Ok(listener.unbind().wait()?)
     /// })?;
@@ -441,7 +441,7 @@ where
 {
     type Message = Message;
 
-    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> HandlerResult {
         let this = &mut self.0;
         match message {
             Message::Ready(Ready(())) => {
@@ -451,7 +451,7 @@ where
                 this.acceptable = true;
             }
             Message::Rested => this.resting = false,
-            // [`Place`] has counted it already, also for a state before this one. There may be room again.
+            // [`ConnectionPermit`] has counted it already, also for a state before this one. There may be room again.
             Message::Ended => {}
             Message::Unbind(done) => {
                 this.acceptable = true;
@@ -468,7 +468,7 @@ where
 
     /// A listener that shares the restart of a sibling keeps its port, unless it is told to close it; who waits there is
     /// served by the next state.
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Message>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Message>) -> HandlerResult {
         self.0.end_unbinding();
         ctx.stop_children();
         Ok(())
@@ -570,7 +570,8 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         let listener = ctx.me().clone();
         // Refused by a listener that has ended, which has no use for room.
         let tell = Box::new(move || drop(listener.try_tell(Message::Ended)));
-        let place = StdArc::new(Place::take(&self.shared.places, self.settings.linger_bytes, tell));
+        let place =
+            StdArc::new(ConnectionPermit::take(&self.shared.places, self.settings.linger_bytes, tell));
         let (marks, linger) = (self.settings.marks, self.settings.linger);
         let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
         if let Some(dispatcher) = &self.settings.dispatcher {

@@ -8,7 +8,7 @@
 //!
 //! In reading order: `readiness.rs` the word through which the driver and a connection agree on who acts;
 //! `driver.rs` the thread; `socket.rs` TCP and Unix sockets under one name; `connection.rs` what an actor
-//! owns; `listener.rs` how connections come in; `places.rs` how many there are; `linger.rs` how the last bytes of an ended
+//! owns; `listener.rs` how connections come in; `connection_permits.rs` how many there are; `linger.rs` how the last bytes of an ended
 //! actor go out.
 //!
 //! # Memory
@@ -33,7 +33,7 @@
 //! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
 //!
 //! ```
-//! use pointsman::net::{Address, Connection, ReadOutcome, Ready};
+//! use pointsman::net::{SocketAddress, Connection, ReadOutcome, Ready};
 //! use pointsman::prelude::*;
 //! use std::io::{Read, Write};
 //!
@@ -41,7 +41,7 @@
 //!
 //! impl Actor for Echo {
 //!     type Message = Ready;
-//!     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+//!     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
 //!         let Echo(connection) = self;
 //!         connection.ready(ready);
 //!         match connection.fill(64 * 1024) {
@@ -61,7 +61,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let system = System::builder("echo").build()?;
 //! let listener =
-//!     system.listener("echo", Address::tcp("127.0.0.1:0")).spawn(|connection, _| Echo(connection))?;
+//!     system.listener("echo", SocketAddress::tcp("127.0.0.1:0")).spawn(|connection, _| Echo(connection))?;
 //!
 //! let mut client = std::net::TcpStream::connect(listener.local_addr().expect("a TCP listener"))?;
 //! client.write_all(b"hello")?;
@@ -81,7 +81,7 @@ pub(crate) mod linger;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod listener;
 #[cfg(not(pointsman_loom))]
-pub(crate) mod places;
+pub(crate) mod connection_permits;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod readiness;
 #[cfg(pointsman_loom)]
@@ -101,6 +101,6 @@ pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::ready::Ready;
 #[cfg(not(pointsman_loom))]
-pub use crate::net::socket::Address;
+pub use crate::net::socket::SocketAddress;
 #[cfg(feature = "net")]
 pub use crate::settings::deployment::ListenerSettings;

@@ -34,13 +34,13 @@
 //! | | the rest is written from its beginning again; a buffer that is written is kept |
 //! | | the newest is cut first; what a closed socket held still counts; an ended socket stays |
 //! | `readiness.rs` | a raise that finds bits tells again; a taking leaves them |
-//! | `places.rs` | a place is not given back; the listener is not told |
+//! | `connection_permits.rs` | a place is not given back; the listener is not told |
 
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection::{Connection, Flushed, Marks, ReadOutcome};
+use crate::net::connection_permits::{ConnectionPermit, ConnectionPermits, LingeringPermit};
 use crate::net::driver::Driver;
 use crate::net::linger::{Lingerers, Lingering};
-use crate::net::places::{LingeringPlace, Place, Places};
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
 use crate::net::socket::Socket;
@@ -320,7 +320,7 @@ struct Course<'a> {
     wire: StdArc<Mutex<Wire>>,
     connection: Option<Connection>,
     lingerers: Lingerers,
-    places: StdArc<Places>,
+    places: StdArc<ConnectionPermits>,
     /// How often the listener was told that there is room.
     told_of_room: StdArc<AtomicUsize>,
     /// Messages in the mailbox.
@@ -373,12 +373,12 @@ impl<'a> Course<'a> {
         let owner = ActorRef::from_fn(move |Ready(())| {
             counts.fetch_add(1, Ordering::Relaxed);
         });
-        let places = StdArc::<Places>::default();
+        let places = StdArc::<ConnectionPermits>::default();
         let counts = told_of_room.clone();
         let tell = Box::new(move || {
             counts.fetch_add(1, Ordering::Relaxed);
         });
-        let place = StdArc::new(Place::take(&places, usize::MAX, tell));
+        let place = StdArc::new(ConnectionPermit::take(&places, usize::MAX, tell));
         let socket = (Socket::Scripted(End(wire.clone())), None);
         let connection =
             Connection::open(socket, &stage.driver, owner, MARKS, HOUR, place).expect("nothing refuses it");
@@ -650,7 +650,11 @@ fn what_was_received_and_left_alone_is_gone_on_with_when_congestion_ends() {
 }
 
 /// A socket that lingers, with so many bytes to send, beside its peer.
-fn lingering(places: &StdArc<Places>, bytes: usize, bytes_max: usize) -> (Lingering, StdArc<Mutex<Wire>>) {
+fn lingering(
+    places: &StdArc<ConnectionPermits>,
+    bytes: usize,
+    bytes_max: usize,
+) -> (Lingering, StdArc<Mutex<Wire>>) {
     let stage = Stage::new();
     let mut course = calm(&stage);
     let wire = course.wire.clone();
@@ -658,8 +662,8 @@ fn lingering(places: &StdArc<Places>, bytes: usize, bytes_max: usize) -> (Linger
     course.connection = None;
     let mut lingering = stage.driver.take_lingering().pop().expect("it cannot send");
     assert_eq!(lingering.rest.capacity(), bytes);
-    let place = Place::take(places, bytes_max, Box::new(|| {}));
-    lingering.place = LingeringPlace::new(StdArc::new(place));
+    let place = ConnectionPermit::take(places, bytes_max, Box::new(|| {}));
+    lingering.place = LingeringPermit::new(StdArc::new(place));
     (lingering, wire)
 }
 
@@ -692,7 +696,7 @@ fn a_lingering_socket_that_yields_is_gone_on_with_at_once() {
 fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_they_may() {
     let (stage, places, other_places) = (Stage::new(), StdArc::default(), StdArc::default());
     let mut lingerers = Lingerers::new(FIRST_TOKEN);
-    let mut add = |places: &StdArc<Places>, bytes| {
+    let mut add = |places: &StdArc<ConnectionPermits>, bytes| {
         let (lingering, wire) = lingering(places, bytes, 100);
         lingerers.add(lingering, stage.poll.registry());
         wire

@@ -17,7 +17,7 @@
 //! - a peer that has gone again makes it rest, or ends accepting
 //! - `unbind` closes the port before those who wait are accepted, answers though the port is open, or never
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection::Connection;
@@ -25,7 +25,7 @@ use crate::net::driver::{Driver, DriverSlot};
 use crate::net::listener::{ACCEPTS_MAX, REST};
 use crate::net::readiness::Readiness;
 use crate::net::scripted::{End, Rng, Seed, Wire, seeds};
-use crate::net::socket::{Address, ListenSocket};
+use crate::net::socket::{ListenSocket, SocketAddress};
 use crate::net::{Listener, Ready};
 use crate::sync::{Mutex, lock};
 use crate::testkit::TestSystem;
@@ -139,7 +139,7 @@ struct Guest(Connection);
 
 impl Actor for Guest {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, _: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, _: &mut Context<Ready>) -> HandlerResult {
         self.0.ready(ready);
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Course {
             lock(&welcomed).push(ctx.me().clone());
             Guest(connection)
         };
-        let builder = system.listener("port", Address::tcp("none")).max_connections(connections_max);
+        let builder = system.listener("port", SocketAddress::tcp("none")).max_connections(connections_max);
         let listener = builder.spawn_on(|_| Ok(ListenSocket::Scripted(Port(port))), make);
         let listener = listener.expect("nothing refuses it");
         Self { system, driver, queue, listener, guests, connections_max, rng }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Address {
+pub enum SocketAddress {
     /// A host and port such as `127.0.0.1:6379` or `[::1]:0`; port 0 lets the system choose one.
     Tcp(String),
     /// The path of a Unix socket, which the listener creates and removes.
@@ -19,31 +19,31 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-impl Address {
+impl SocketAddress {
     /// A TCP address, `host:port`.
     pub fn tcp(host_and_port: impl Into<String>) -> Self {
-        Address::Tcp(host_and_port.into())
+        SocketAddress::Tcp(host_and_port.into())
     }
 
     /// The path of a Unix socket.
     #[cfg(unix)]
     pub fn unix(path: impl Into<PathBuf>) -> Self {
-        Address::Unix(path.into())
+        SocketAddress::Unix(path.into())
     }
 }
 
-impl From<SocketAddr> for Address {
+impl From<SocketAddr> for SocketAddress {
     fn from(address: SocketAddr) -> Self {
-        Address::Tcp(address.to_string())
+        SocketAddress::Tcp(address.to_string())
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SocketAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Tcp(address) => f.write_str(address),
+            SocketAddress::Tcp(address) => f.write_str(address),
             #[cfg(unix)]
-            Address::Unix(path) => path.display().fmt(f),
+            SocketAddress::Unix(path) => path.display().fmt(f),
         }
     }
 }
@@ -141,9 +141,9 @@ pub enum ListenSocket {
 }
 
 impl ListenSocket {
-    pub fn bind(address: &Address) -> io::Result<Self> {
+    pub fn bind(address: &SocketAddress) -> io::Result<Self> {
         match address {
-            Address::Tcp(address) => {
+            SocketAddress::Tcp(address) => {
                 let mut outcome = Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     "the name has no address: check the host",
@@ -157,7 +157,7 @@ impl ListenSocket {
                 outcome
             }
             #[cfg(unix)]
-            Address::Unix(path) => {
+            SocketAddress::Unix(path) => {
                 let listener = mio::net::UnixListener::bind(path)?;
                 Ok(ListenSocket::Unix { listener, path: path.clone(), file: file_at(path) })
             }

@@ -1,6 +1,6 @@
 //! Names and paths of actors.
 
-use crate::path::address::Address;
+use crate::path::address::SystemAddress;
 use crate::path::error::{PathError, PathFault};
 
 use crate::path::error::{NameError, NameFault};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// A path names the place of an actor in the tree: the names from the root down, such as `/user/shop/cache`.
 ///
 /// A path names a place, not an incarnation: an actor that is stopped and created anew under the same name has the same
-/// path and another [`uid`](crate::AnyRef::uid). The path of a reference also knows the uid, for the
+/// path and another [`uid`](crate::AnyActorRef::uid). The path of a reference also knows the uid, for the
 /// [serialized](Self::serialized) form. No comparison regards the uid.
 ///
 /// As text a path may begin with the address of its system: `/user/cache`, `pointsman://shop/user/cache`,
@@ -27,7 +27,7 @@ use std::str::FromStr;
 /// # struct Idle;
 /// # impl Actor for Idle {
 /// #     type Message = ();
-/// #     fn receive(&mut self, _: (), _: &mut Context<()>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: (), _: &mut Context<()>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("shop").build()?;
@@ -42,7 +42,7 @@ use std::str::FromStr;
 #[derive(Clone)]
 pub struct ActorPath {
     /// The address of the system; `None` for the system at hand.
-    address: Option<Box<Address>>,
+    address: Option<Box<SystemAddress>>,
     /// The names, each behind a `/`; `/` alone for the root.
     text: Box<str>,
     /// The uid of the incarnation; 0 for no incarnation.
@@ -97,7 +97,7 @@ impl ActorPath {
     ///
     /// [`PathError`] tells what is wrong with `relative`, and where.
     pub fn join(&self, relative: &str) -> Result<Self, PathError> {
-        let (address, begin) = match Address::split(relative)? {
+        let (address, begin) = match SystemAddress::split(relative)? {
             Some((address, begin)) => (Some(Box::new(address)), begin),
             None => (self.address.clone(), 0),
         };
@@ -132,12 +132,12 @@ impl ActorPath {
     }
 
     /// Returns the address of the system, if the path has one.
-    pub fn address(&self) -> Option<&Address> {
+    pub fn address(&self) -> Option<&SystemAddress> {
         self.address.as_deref()
     }
 
     /// Returns the same place with the address of its system, for readers in another system.
-    pub fn with_address(self, address: Address) -> Self {
+    pub fn with_address(self, address: SystemAddress) -> Self {
         Self { address: Some(Box::new(address)), ..self }
     }
 
@@ -194,7 +194,7 @@ impl FromStr for ActorPath {
     /// [`PathError`] tells what is wrong with the text, and where. A relative path is an error too: [join](Self::join)
     /// it to the path that it is relative to.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        if !text.is_empty() && !text.starts_with('/') && Address::split(text)?.is_none() {
+        if !text.is_empty() && !text.starts_with('/') && SystemAddress::split(text)?.is_none() {
             return Err(PathError::new(text, text, 0, PathFault::Relative));
         }
         Self::from_text(String::new()).join(text)

@@ -12,22 +12,22 @@ pub(crate) const SCHEME: &str = "pointsman";
 /// A host is a name, an IPv4 address, or an IPv6 address in brackets.
 ///
 /// ```
-/// use pointsman::Address;
+/// use pointsman::SystemAddress;
 ///
 /// # fn main() -> Result<(), pointsman::PathError> {
-/// let address = Address::remote("shop", "10.0.0.7", 25520)?;
+/// let address = SystemAddress::remote("shop", "10.0.0.7", 25520)?;
 /// assert_eq!(address.to_string(), "pointsman://shop@10.0.0.7:25520");
-/// assert_eq!("pointsman://shop".parse::<Address>()?, Address::local("shop")?);
+/// assert_eq!("pointsman://shop".parse::<SystemAddress>()?, SystemAddress::local("shop")?);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Address {
+pub struct SystemAddress {
     system: Box<str>,
     endpoint: Option<(Box<str>, u16)>,
 }
 
-impl Address {
+impl SystemAddress {
     /// Returns the address of a system in this process.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Address {
     }
 }
 
-impl FromStr for Address {
+impl FromStr for SystemAddress {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
@@ -144,7 +144,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SystemAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}://{}", self.system)?;
         match &self.endpoint {

@@ -7,19 +7,19 @@
 //! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
 use crate::actor::timer_table::TimerKey;
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::core::control::Terminated;
-use crate::core::deferred_send::{are_put_off, not_put_off, put_off};
+use crate::core::deferred_send::{are_deferred, not_put_off, put_off};
 use crate::core::error::{SendError, SpawnError};
 use crate::core::pending_send::Watch;
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
 use crate::core::system::SystemRef;
 use crate::settings::backoff_error::BackoffError;
@@ -292,7 +292,7 @@ impl<M: Send + 'static> Shared<M> {
 }
 
 /// Makes a child of the given supervisor.
-type Make<M> = dyn Fn(AnyRef) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
+type Make<M> = dyn Fn(AnyActorRef) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
 
 /// What the supervisor is told, by itself and its handle.
 enum Manage {
@@ -315,14 +315,14 @@ struct Supervisor<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Supervisor<M> {
-    fn has(&mut self, child: ActorRef<M>, ctx: &mut Context<Manage>) -> Done {
+    fn has(&mut self, child: ActorRef<M>, ctx: &mut Context<Manage>) -> HandlerResult {
         ctx.watch(&child)?;
         self.quiet = self.shared.settings.quiet().map(|quiet| ctx.after(quiet, Manage::Reset));
         self.child = Some(child);
         Ok(())
     }
 
-    fn create(&mut self, ctx: &mut Context<Manage>) -> Done {
+    fn create(&mut self, ctx: &mut Context<Manage>) -> HandlerResult {
         if self.shared.finished() {
             ctx.stop();
             return Ok(());
@@ -344,7 +344,7 @@ impl<M: Send + 'static> Supervisor<M> {
 impl<M: Send + 'static> Actor for Supervisor<M> {
     type Message = Manage;
 
-    fn started(&mut self, ctx: &mut Context<Manage>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Manage>) -> HandlerResult {
         self.set_count(0);
         // A restart of this actor has settled it, and the notice of that child's end does not come any more. Ordering:
         // Relaxed; see `strategy`.
@@ -362,7 +362,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
         }
     }
 
-    fn receive(&mut self, message: Manage, ctx: &mut Context<Manage>) -> Done {
+    fn receive(&mut self, message: Manage, ctx: &mut Context<Manage>) -> HandlerResult {
         match message {
             Manage::Create => self.create(ctx),
             Manage::Reset => {
@@ -373,7 +373,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
         }
     }
 
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage>) -> HandlerResult {
         if self.child.as_ref().map(ActorRef::any_local) != Some(terminated.actor) {
             return Ok(());
         }
@@ -410,18 +410,18 @@ struct ToChild<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> ToChild<M> {
-    fn to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn to_child(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let section = reclaim::section();
         match self.shared.child.read(&section) {
-            Some(child) => child.pass_on(message),
+            Some(child) => child.forward_counted(message),
             None => Err(SendError::Closed(message)),
         }
     }
 
     /// As [`to_child`](Self::to_child), of a last message that is counted as sent.
     #[cold]
-    fn last_to_child(&self, message: M) -> Result<Accepted, SendError<M>> {
-        if !are_put_off() {
+    fn last_to_child(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        if !are_deferred() {
             return self.to_child(message);
         }
         let (outcome, put_off) = put_off(|| self.to_child(message));
@@ -450,7 +450,7 @@ impl<M: Send + 'static> Watch for Last<M> {
 }
 
 impl<M: Send + 'static> Recipient<M> for ToChild<M> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let shared = &*self.shared;
         let is_last = shared.settings.is_last.as_ref();
         let is_last = is_last.is_some_and(|is_last| not_put_off(|| is_last(&message)));
@@ -479,7 +479,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         match handle {
             Some(handle) => {
                 not_put_off(|| handle(message));
-                Ok(Accepted::Handled)
+                Ok(DeliveryStatus::Handled)
             }
             None => Err(SendError::Closed(message)),
         }
@@ -493,24 +493,24 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         true
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         if self.supervisor.is_closed() {
-            return Load::Closed;
+            return RecipientLoad::Closed;
         }
         let section = reclaim::section();
         match self.shared.child.read(&section).as_ref().map(ActorRef::load) {
             // As a failed actor that waits for its verdict: messages are better sent elsewhere.
-            None | Some(Load::Closed) => Load::Suspended,
+            None | Some(RecipientLoad::Closed) => RecipientLoad::Suspended,
             Some(load) => load,
         }
     }
 
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         Some(self.supervisor.any_local())
     }
 
-    fn place(&self) -> Option<AnyRef> {
-        self.any()
+    fn place(&self) -> Option<AnyActorRef> {
+        self.untyped()
     }
 
     fn system(&self) -> Option<SystemRef> {
@@ -569,7 +569,7 @@ impl<M: Send + 'static> Clone for BackoffSupervisor<M> {
 }
 
 impl<M: Send + 'static> Watchable for BackoffSupervisor<M> {
-    fn watched(&self) -> Option<AnyRef> {
+    fn watched(&self) -> Option<AnyActorRef> {
         Some(self.supervisor.any_local())
     }
 }
@@ -597,7 +597,7 @@ impl ActorBuilder {
     /// struct Printer;
     /// impl Actor for Printer {
     ///     type Message = &'static str;
-    ///     fn receive(&mut self, text: &'static str, _: &mut Context<&'static str>) -> Done {
+    ///     fn receive(&mut self, text: &'static str, _: &mut Context<&'static str>) -> HandlerResult {
     ///         if text == "jam" { Err(Failure::msg("paper jam")) } else { Ok(()) }
     ///     }
     /// }
@@ -645,7 +645,7 @@ impl ActorBuilder {
         });
         let recipe = StdArc::new(recipe);
         let about = shared.clone();
-        let make: StdArc<Make<A::Message>> = StdArc::new(move |supervisor: AnyRef| {
+        let make: StdArc<Make<A::Message>> = StdArc::new(move |supervisor: AnyActorRef| {
             let recipe = recipe.clone();
             let builder = ActorBuilder::new(Ok(supervisor), Some(&about.settings.child_name));
             let builder = match &about.settings.configure {
@@ -692,7 +692,7 @@ mod tests {
 
     impl Actor for Child {
         type Message = ();
-        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
             Ok(())
         }
     }

@@ -3,7 +3,7 @@
 //! It is part of the actor's state, so the engine knows nothing of it, an actor without one pays nothing, and
 //! a restart resets it with everything else.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::failure::Failure;
 use crate::util::panic::Guarded;
@@ -13,7 +13,7 @@ use std::sync::Arc as StdArc;
 /// What a [`Behavior`] made of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an unhandled message is still to be handled"]
-pub enum Handling<M> {
+pub enum Handled<M> {
     /// It was handled.
     Handled,
     /// No handler takes it; here it is.
@@ -24,7 +24,7 @@ type Handler<A> = dyn Fn(
         &mut A,
         <A as Actor>::Message,
         &mut Context<<A as Actor>::Message>,
-    ) -> Result<Handling<<A as Actor>::Message>, Failure>
+    ) -> Result<Handled<<A as Actor>::Message>, Failure>
     + Send
     + Sync;
 
@@ -42,7 +42,7 @@ pub struct Behavior<A: Actor> {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Behavior, Behaviors, Handling};
+/// use pointsman::{Behavior, Behaviors, Handled};
 ///
 /// enum LampMsg {
 ///     Press,
@@ -59,32 +59,32 @@ pub struct Behavior<A: Actor> {
 ///     fn new() -> Self {
 ///         Self { behaviors: Behaviors::new(Behavior::partial(Lamp::dark).or_else(Lamp::answer)), lit: false }
 ///     }
-///     fn dark(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handling<LampMsg>, Failure> {
-///         let LampMsg::Press = message else { return Ok(Handling::Unhandled(message)) };
+///     fn dark(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handled<LampMsg>, Failure> {
+///         let LampMsg::Press = message else { return Ok(Handled::Unhandled(message)) };
 ///         self.lit = true;
 ///         self.behaviors.push(Behavior::partial(Lamp::lit).or_else(Lamp::answer));
-///         Ok(Handling::Handled)
+///         Ok(Handled::Handled)
 ///     }
-///     fn lit(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handling<LampMsg>, Failure> {
-///         let LampMsg::Press = message else { return Ok(Handling::Unhandled(message)) };
+///     fn lit(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handled<LampMsg>, Failure> {
+///         let LampMsg::Press = message else { return Ok(Handled::Unhandled(message)) };
 ///         self.lit = false;
 ///         self.behaviors.unbecome();
-///         Ok(Handling::Handled)
+///         Ok(Handled::Handled)
 ///     }
-///     fn answer(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handling<LampMsg>, Failure> {
-///         let LampMsg::IsLit(reply_to) = message else { return Ok(Handling::Unhandled(message)) };
+///     fn answer(&mut self, message: LampMsg, _: &mut Context<LampMsg>) -> Result<Handled<LampMsg>, Failure> {
+///         let LampMsg::IsLit(reply_to) = message else { return Ok(Handled::Unhandled(message)) };
 ///         drop(reply_to.send(self.lit));
-///         Ok(Handling::Handled)
+///         Ok(Handled::Handled)
 ///     }
 /// }
 ///
 /// impl Actor for Lamp {
 ///     type Message = LampMsg;
-///     fn receive(&mut self, message: LampMsg, ctx: &mut Context<LampMsg>) -> Done {
+///     fn receive(&mut self, message: LampMsg, ctx: &mut Context<LampMsg>) -> HandlerResult {
 ///         // The stack is not borrowed while the behaviour runs, which may so change it.
 ///         match self.behaviors.current().handle(self, message, ctx)? {
-///             Handling::Handled => Ok(()),
-///             Handling::Unhandled(_) => Err(Failure::msg("a lamp can't do that")),
+///             Handled::Handled => Ok(()),
+///             Handled::Unhandled(_) => Err(Failure::msg("a lamp can't do that")),
 ///         }
 ///     }
 /// }
@@ -108,16 +108,16 @@ pub struct Behaviors<A: Actor> {
 impl<A: Actor> Behavior<A> {
     /// A behaviour that takes every message.
     pub fn total(
-        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Done + Send + Sync + 'static,
+        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> HandlerResult + Send + Sync + 'static,
     ) -> Self {
         Self::partial(move |actor: &mut A, message, ctx: &mut Context<A::Message>| {
-            handler(actor, message, ctx).map(|()| Handling::Handled)
+            handler(actor, message, ctx).map(|()| Handled::Handled)
         })
     }
 
-    /// A behaviour that takes some messages and gives the others back as [`Handling::Unhandled`].
+    /// A behaviour that takes some messages and gives the others back as [`Handled::Unhandled`].
     pub fn partial(
-        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handling<A::Message>, Failure>
+        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handled<A::Message>, Failure>
         + Send
         + Sync
         + 'static,
@@ -131,7 +131,7 @@ impl<A: Actor> Behavior<A> {
     /// This behaviour, with a handler for what none of its own takes.
     pub fn or_else(
         self,
-        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handling<A::Message>, Failure>
+        handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handled<A::Message>, Failure>
         + Send
         + Sync
         + 'static,
@@ -154,15 +154,15 @@ impl<A: Actor> Behavior<A> {
         actor: &mut A,
         message: A::Message,
         ctx: &mut Context<A::Message>,
-    ) -> Result<Handling<A::Message>, Failure> {
+    ) -> Result<Handled<A::Message>, Failure> {
         let mut message = message;
         for handler in self.handlers.iter() {
             match handler(actor, message, ctx)? {
-                Handling::Handled => return Ok(Handling::Handled),
-                Handling::Unhandled(back) => message = back,
+                Handled::Handled => return Ok(Handled::Handled),
+                Handled::Unhandled(back) => message = back,
             }
         }
-        Ok(Handling::Unhandled(message))
+        Ok(Handled::Unhandled(message))
     }
 }
 

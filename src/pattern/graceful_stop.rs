@@ -1,15 +1,15 @@
 //! Knowing outside actors when one has ended, and stopping it.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
 use crate::ask::reply::ReplyTo;
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # struct Idle;
     /// # impl Actor for Idle {
     /// #     type Message = u32;
-    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("shop").build()?;
@@ -45,9 +45,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// later then. With [`AskError::NoTime`] if the time is zero, and with [`AskError::Undeliverable`] if no actor
     /// stands behind the reference: nothing is done then.
     pub fn graceful_stop(&self, timeout: Duration) -> Ask<()> {
-        match self.any() {
+        match self.untyped() {
             Some(actor) => actor.graceful_stop(timeout),
-            None => nobody(),
+            None => no_actor_ask(),
         }
     }
 
@@ -58,9 +58,9 @@ impl<M: Send + 'static> ActorRef<M> {
     /// As [`graceful_stop`](Self::graceful_stop). An actor that does not stop is a timeout; one that has ended
     /// makes a dead letter of the message.
     pub fn graceful_stop_with(&self, message: impl Into<M>, timeout: Duration) -> Ask<()> {
-        match self.any() {
+        match self.untyped() {
             Some(actor) => actor.stop_and_tell(timeout, || self.tell(message)),
-            None => nobody(),
+            None => no_actor_ask(),
         }
     }
 
@@ -72,7 +72,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u32;
-    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("shop").build()?;
@@ -90,11 +90,11 @@ impl<M: Send + 'static> ActorRef<M> {
     /// [`AskError::NoReply`] if the system has ended so far that nobody can watch any more, and the actor has not;
     /// [`AskError::Undeliverable`] if no actor stands behind the reference.
     pub fn when_ended(&self) -> Ask<()> {
-        self.any().map_or_else(nobody, |actor| actor.when_ended())
+        self.untyped().map_or_else(no_actor_ask, |actor| actor.when_ended())
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     /// As [`ActorRef::graceful_stop`].
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl AnyRef {
 
     fn stop_and_tell(&self, timeout: Duration, stop: impl FnOnce()) -> Ask<()> {
         if timeout.is_zero() {
-            return ask::failed(AskError::NoTime, Timekeeper::Target(self.clone()));
+            return ask::failed(AskError::NoTime, AskClock::Target(self.clone()));
         }
         let ended = self.when_ended();
         stop();
@@ -123,7 +123,7 @@ impl AnyRef {
         let mut port = None;
         let (witness, ask) = self.core().system.serve(|reply_to: ReplyTo<()>| {
             port = Some(reply_to.clone());
-            Witness { actor: self.clone(), port: Some(reply_to) }
+            EndWatcher { actor: self.clone(), port: Some(reply_to) }
         });
         if let (None, Some(port), true) = (witness, port, self.is_closed()) {
             let _ = port.send(());
@@ -132,17 +132,17 @@ impl AnyRef {
     }
 }
 
-fn nobody() -> Ask<()> {
-    ask::failed(AskError::undeliverable(), Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
+fn no_actor_ask() -> Ask<()> {
+    ask::failed(AskError::undeliverable(), AskClock::Static(&crate::time::no_system::NO_SYSTEM))
 }
 
 /// Waits for the end of an actor.
-struct Witness {
-    actor: AnyRef,
+struct EndWatcher {
+    actor: AnyActorRef,
     port: Option<ReplyTo<()>>,
 }
 
-impl Witness {
+impl EndWatcher {
     fn tell(&mut self) {
         if let Some(port) = self.port.take() {
             let _ = port.send(());
@@ -150,18 +150,18 @@ impl Witness {
     }
 }
 
-impl Actor for Witness {
+impl Actor for EndWatcher {
     type Message = Never;
 
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> HandlerResult {
         match message {}
     }
 
-    fn started(&mut self, ctx: &mut Context<Never>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Never>) -> HandlerResult {
         Ok(ctx.watch(&self.actor)?)
     }
 
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> Done {
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Never>) -> HandlerResult {
         self.tell();
         ctx.stop();
         Ok(())

@@ -4,17 +4,17 @@
 //! control, so that they are in no count of messages; they wait in the order in which they came, and each message
 //! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::actor::turn::apply;
 use crate::actor::watch::WatchError;
 use crate::ask::ask;
+use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
 use crate::ask::reply::ReplyTo;
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::core::control::Terminated;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SpawnError;
@@ -96,7 +96,7 @@ impl SystemRef {
         }
         let actor = ActorBuilder::new(self.core().system_guardian(), None)
             .internal()
-            .spawn(move || Keeper::<M>::new(capacity))?;
+            .spawn(move || InboxActor::<M>::new(capacity))?;
         Ok(Inbox { actor })
     }
 }
@@ -140,9 +140,9 @@ impl<M: Send + 'static> Inbox<M> {
         // Who waits for no message waits for the look at those that there are.
         let at_once = timeout.is_zero();
         let limit = if at_once { LOOK_MAX } else { timeout };
-        let (port, ask) = ask::begin(Timekeeper::Target(any));
+        let (port, ask) = ask::begin(AskClock::Target(any));
         let query = Query { accepts: accepts.map(Guarded::new), at_once, port };
-        self.apply(move |keeper, ctx| keeper.serve(query, ctx));
+        self.apply(move |inbox, ctx| inbox.serve(query, ctx));
         match ask.within(limit).wait() {
             Ok(Answer::Message(message)) => Ok(message),
             Ok(Answer::PredicatePanicked) => Err(InboxError::PredicatePanicked),
@@ -181,28 +181,28 @@ impl<M: Send + 'static> Inbox<M> {
         Ok(())
     }
 
-    fn begin_watch(&self, actor: AnyRef, notice: Box<MakeNotice<M>>) {
-        self.apply(move |keeper, ctx| {
+    fn begin_watch(&self, actor: AnyActorRef, notice: Box<MakeNotice<M>>) {
+        self.apply(move |inbox, ctx| {
             // Watched already is what was wanted.
             let _ = ctx.watch(&actor);
-            drop_guarded(keeper.notices.insert(actor, Guarded::new(notice)));
+            drop_guarded(inbox.notices.insert(actor, Guarded::new(notice)));
         });
     }
 
     /// Takes a watch back: no notice about `actor` is put into the inbox from now on.
     pub fn unwatch(&self, actor: &(impl Watchable + ?Sized)) {
         let Some(actor) = actor.watched() else { return };
-        self.apply(move |keeper, ctx| {
+        self.apply(move |inbox, ctx| {
             ctx.unwatch(&actor);
-            drop_guarded(keeper.notices.remove(&actor));
+            drop_guarded(inbox.notices.remove(&actor));
         });
     }
 
     /// Has the actor do something behind the messages that this thread has sent it. An inbox that has ended does
     /// nothing.
-    fn apply(&self, act: impl FnOnce(&mut Keeper<M>, &mut Context<M>) + Send + 'static) {
-        let act = apply(move |keeper: &mut Keeper<M>, ctx| {
-            act(keeper, ctx);
+    fn apply(&self, act: impl FnOnce(&mut InboxActor<M>, &mut Context<M>) + Send + 'static) {
+        let act = apply(move |inbox: &mut InboxActor<M>, ctx| {
+            act(inbox, ctx);
             Ok(())
         });
         let _ = self.actor.any_local().send_positioned(act);
@@ -271,17 +271,17 @@ impl<M> Query<M> {
 }
 
 /// The actor behind an inbox.
-struct Keeper<M> {
+struct InboxActor<M> {
     /// What no query has accepted, oldest first.
     messages: VecDeque<M>,
     /// Those who wait, oldest first. Each has been offered all of `messages`.
     queries: VecDeque<Query<M>>,
     capacity: usize,
     warned: bool,
-    notices: HashMap<AnyRef, Guarded<Box<MakeNotice<M>>>>,
+    notices: HashMap<AnyActorRef, Guarded<Box<MakeNotice<M>>>>,
 }
 
-impl<M: Send + 'static> Keeper<M> {
+impl<M: Send + 'static> InboxActor<M> {
     fn new(capacity: usize) -> Self {
         Self {
             messages: VecDeque::new(),
@@ -303,7 +303,7 @@ impl<M: Send + 'static> Keeper<M> {
                     ctx.core().add_held(-1);
                     ctx.row().handled(1);
                     if let Err(message) = query.answer(message) {
-                        ctx.row().take_back_handled(1);
+                        ctx.row().subtract_handled(1);
                         ctx.core().add_held(1);
                         self.messages.insert(index, message);
                     }
@@ -339,18 +339,21 @@ impl<M: Send + 'static> Keeper<M> {
             }
         }
         let row = ctx.row();
-        row.take_back_handled(1);
+        row.subtract_handled(1);
         if self.messages.len() < self.capacity {
             ctx.core().add_held(1);
             self.messages.push_back(message);
         } else {
             row.dropped(1);
-            ctx.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || ctx.path());
-            self.warn_of_surplus(ctx);
+            ctx.core()
+                .system
+                .dead_letters()
+                .publish_dead_letter(message, DeadLetterReason::Dropped, || ctx.path());
+            self.warn_of_overflow(ctx);
         }
     }
 
-    fn warn_of_surplus(&mut self, ctx: &Context<M>) {
+    fn warn_of_overflow(&mut self, ctx: &Context<M>) {
         if !std::mem::replace(&mut self.warned, true) {
             let (path, capacity) = (ctx.path(), self.capacity);
             // The logger is user code.
@@ -366,15 +369,15 @@ impl<M: Send + 'static> Keeper<M> {
     }
 }
 
-impl<M: Send + 'static> Actor for Keeper<M> {
+impl<M: Send + 'static> Actor for InboxActor<M> {
     type Message = M;
 
-    fn receive(&mut self, message: M, ctx: &mut Context<M>) -> Done {
+    fn receive(&mut self, message: M, ctx: &mut Context<M>) -> HandlerResult {
         self.offer(message, ctx);
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<M>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<M>) -> HandlerResult {
         let Some(notice) = self.notices.remove(&terminated.actor) else { return Ok(()) };
         match guarded(|| Ok(notice.into_inner()(terminated))) {
             Ok(message) => {

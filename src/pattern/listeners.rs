@@ -8,16 +8,16 @@ use std::fmt;
 
 /// The listeners of one actor: a set of references, in the order of their paths.
 ///
-/// The actor embeds [`Listening`] in its messages and hands it over. Listeners are not watched: one that has ended
+/// The actor embeds [`ListenerMessage`] in its messages and hands it over. Listeners are not watched: one that has ended
 /// stays until it is [deafened](Self::deafen), and what it is told is a dead letter.
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Listeners, Listening};
+/// use pointsman::{Listeners, ListenerMessage};
 ///
 /// enum MeterMsg {
 ///     Reading(u32),
-///     Listening(Listening<u32>),
+///     ListenerMessage(ListenerMessage<u32>),
 /// }
 ///
 /// #[derive(Default)]
@@ -27,9 +27,9 @@ use std::fmt;
 ///
 /// impl Actor for Meter {
 ///     type Message = MeterMsg;
-///     fn receive(&mut self, message: MeterMsg, _: &mut Context<MeterMsg>) -> Done {
+///     fn receive(&mut self, message: MeterMsg, _: &mut Context<MeterMsg>) -> HandlerResult {
 ///         match message {
-///             MeterMsg::Listening(request) => self.listeners.handle(request),
+///             MeterMsg::ListenerMessage(request) => self.listeners.handle(request),
 ///             MeterMsg::Reading(value) => _ = self.listeners.gossip(value),
 ///         }
 ///         Ok(())
@@ -41,7 +41,7 @@ use std::fmt;
 /// let meter = system.spawn(Meter::default)?;
 /// let (sender, readings) = std::sync::mpsc::channel();
 /// let display = ActorRef::from_fn(move |value: u32| sender.send(value).expect("it is kept"));
-/// meter.tell(MeterMsg::Listening(Listening::Listen(display)));
+/// meter.tell(MeterMsg::ListenerMessage(ListenerMessage::Listen(display)));
 /// meter.tell(MeterMsg::Reading(230));
 /// assert_eq!(readings.recv()?, 230);
 /// # Ok(())
@@ -56,7 +56,7 @@ type Visit<M> = dyn FnMut(&ActorRef<M>) + Send;
 
 /// What a [set of listeners](Listeners) is told from outside.
 #[non_exhaustive]
-pub enum Listening<M> {
+pub enum ListenerMessage<M> {
     /// The reference listens from now on; if it does already, nothing happens.
     Listen(ActorRef<M>),
     /// The reference listens no more.
@@ -72,11 +72,11 @@ impl<M: Send + 'static> Listeners<M> {
     }
 
     /// Does what was asked for.
-    pub fn handle(&mut self, request: Listening<M>) {
+    pub fn handle(&mut self, request: ListenerMessage<M>) {
         match request {
-            Listening::Listen(listener) => _ = self.listen(listener),
-            Listening::Deafen(listener) => _ = self.deafen(&listener),
-            Listening::ForEach(act) => self.for_each(act),
+            ListenerMessage::Listen(listener) => _ = self.listen(listener),
+            ListenerMessage::Deafen(listener) => _ = self.deafen(&listener),
+            ListenerMessage::ForEach(act) => self.for_each(act),
         }
     }
 
@@ -155,12 +155,12 @@ impl<M: Send + 'static> fmt::Debug for Listeners<M> {
     }
 }
 
-impl<M: Send + 'static> fmt::Debug for Listening<M> {
+impl<M: Send + 'static> fmt::Debug for ListenerMessage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listening::Listen(listener) => f.debug_tuple("Listen").field(listener).finish(),
-            Listening::Deafen(listener) => f.debug_tuple("Deafen").field(listener).finish(),
-            Listening::ForEach(_) => f.write_str("ForEach(..)"),
+            ListenerMessage::Listen(listener) => f.debug_tuple("Listen").field(listener).finish(),
+            ListenerMessage::Deafen(listener) => f.debug_tuple("Deafen").field(listener).finish(),
+            ListenerMessage::ForEach(_) => f.write_str("ForEach(..)"),
         }
     }
 }

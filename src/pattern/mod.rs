@@ -11,5 +11,5 @@ pub(crate) mod graceful_stop;
 pub(crate) mod inbox;
 pub(crate) mod listeners;
 pub(crate) mod pipe;
-pub(crate) mod scheduler;
+pub(crate) mod task_timer;
 pub(crate) mod temp_actor;

@@ -6,16 +6,16 @@
 //! One that keeps a system from ending is named after the actor that its result is for.
 //! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::Recipe;
 use crate::actor::spawn::{Plan, spawn_cell};
-use crate::actor::system_end::WorksFor;
+use crate::actor::system_end::HelperRole;
 use crate::actor::turn::apply;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::core::system::{SystemCore, SystemRef};
@@ -79,7 +79,7 @@ impl<M: Send + 'static> Context<M> {
     /// struct Shop;
     /// impl Actor for Shop {
     ///     type Message = ShopMsg;
-    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> Done {
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> HandlerResult {
     ///         match message {
     ///             ShopMsg::Open(reply_to) => {
     ///                 ctx.pipe_to_self(count_stock(), move |stock| ShopMsg::Counted(stock, reply_to))?;
@@ -137,7 +137,7 @@ impl SystemRef {
     /// # struct Shop(mpsc::Sender<u32>);
     /// # impl Actor for Shop {
     /// #     type Message = Result<u32, PipeError>;
-    /// #     fn receive(&mut self, message: Self::Message, _: &mut Context<Self::Message>) -> Done {
+    /// #     fn receive(&mut self, message: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
     /// #         self.0.send(message?)?;
     /// #         Ok(())
     /// #     }
@@ -221,7 +221,7 @@ struct Running<F, W, M> {
 
 /// The future's waker.
 struct Alarm {
-    pipe: AnyRef,
+    pipe: AnyActorRef,
     /// Makes the control that polls it.
     poll: fn() -> Control,
     /// It has been woken since the last poll began, and control is on its way.
@@ -296,15 +296,15 @@ where
 {
     type Message = Never;
 
-    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> Done {
+    fn receive(&mut self, message: Never, _: &mut Context<Never>) -> HandlerResult {
         match message {}
     }
 
-    fn started(&mut self, ctx: &mut Context<Never>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Never>) -> HandlerResult {
         let pipe = ctx.me().any_local();
         // Before the future runs, which may never end.
-        if let Some(owner) = self.running.as_ref().and_then(|running| running.target.any()) {
-            ctx.core().children.set_front(WorksFor("pipe", owner));
+        if let Some(owner) = self.running.as_ref().and_then(|running| running.target.untyped()) {
+            ctx.core().children.set_front(HelperRole("pipe", owner));
         }
         let poll = || {
             apply(|pipe: &mut Self, ctx| {

@@ -1,12 +1,12 @@
 //! Promises: short-lived actors under `/temp` that serve one ask each.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::AskClock;
 use crate::ask::reply::ReplyTo;
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ impl SystemRef {
     /// # }
     /// ```
     pub fn promise<R: Send + 'static>(&self) -> (ActorRef<R>, Ask<R>) {
-        let (made, ask) = self.core().serve(|port| Promise { port: Some(port) });
+        let (made, ask) = self.core().serve(|port| TempActor { port: Some(port) });
         (made.unwrap_or_else(|| self.dead_letters_ref()), ask)
     }
 }
@@ -46,11 +46,11 @@ impl SystemCore {
         make: impl FnOnce(ReplyTo<R>) -> A,
     ) -> (Option<ActorRef<A::Message>>, Ask<R>) {
         let tree = self.tree();
-        let timekeeper = match &tree {
-            Some(tree) => Timekeeper::System(tree.temp.clone()),
-            None => Timekeeper::Static(&crate::time::no_system::NO_SYSTEM),
+        let ask_clock = match &tree {
+            Some(tree) => AskClock::System(tree.temp.clone()),
+            None => AskClock::Static(&crate::time::no_system::NO_SYSTEM),
         };
-        let (reply_to, mut ask) = ask::begin(timekeeper);
+        let (reply_to, mut ask) = ask::begin(ask_clock);
         let mut state = Some(make(reply_to));
         let parent = tree.map(|tree| tree.temp).ok_or_else(|| self.name.clone());
         let recipe = move || state.take().ok_or_else(|| Failure::msg("it serves one ask"));
@@ -63,14 +63,14 @@ impl SystemCore {
 }
 
 /// Waits for one message.
-struct Promise<R: Send + 'static> {
+struct TempActor<R: Send + 'static> {
     port: Option<ReplyTo<R>>,
 }
 
-impl<R: Send + 'static> Actor for Promise<R> {
+impl<R: Send + 'static> Actor for TempActor<R> {
     type Message = R;
 
-    fn receive(&mut self, message: R, ctx: &mut Context<R>) -> Done {
+    fn receive(&mut self, message: R, ctx: &mut Context<R>) -> HandlerResult {
         // Before the next message is looked at, which is a dead letter then.
         ctx.stop();
         let refused = match self.port.take() {
@@ -78,7 +78,7 @@ impl<R: Send + 'static> Actor for Promise<R> {
             None => Err(message),
         };
         if let Err(message) = refused {
-            ctx.give_up(message);
+            ctx.handled_to_dead_letter(message);
         }
         Ok(())
     }

@@ -12,12 +12,12 @@
 use crate::actor::context::Context;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::error::{AskError, Outcome};
-use crate::ask::reply::{Behind, By, Call, ReplyTo, Request};
-use crate::ask::timekeeper::{Asked, Timekeeper};
+use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
 use crate::ask::to_actor::Bound;
 use crate::core::dead_letter::DeadLetterReason;
-use crate::core::deferred_send::{Unsent, put_off};
+use crate::core::deferred_send::{DeferredSend, put_off};
 use crate::core::pending_send::Watch;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
@@ -56,7 +56,7 @@ pub struct RouteeReply<M, R> {
 pub struct AskEach<M: Send + 'static, R> {
     /// Answered when all places are filled.
     ask: Ask<()>,
-    gather: StdArc<Gather<M, R>>,
+    gather: StdArc<RouteeReplyCollector<M, R>>,
 }
 
 impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
@@ -64,7 +64,7 @@ impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
     /// still answer. The last call counts. The entry of a routee that has not answered by then is [`AskError::Timeout`]; its
     /// reply is late.
     ///
-    /// Requests for which there was no room in [mailboxes that let senders wait](crate::Full::Wait) wait for it in this
+    /// Requests for which there was no room in [mailboxes that let senders wait](crate::OverflowPolicy::Wait) wait for it in this
     /// call, all together and no longer than `limit`; a request for which there is none until then is a dead letter.
     pub fn within(self, limit: Duration) -> Self {
         Self { ask: self.ask.within(limit), gather: self.gather }
@@ -96,7 +96,7 @@ impl<M: Send + 'static, R: Send + 'static> Future for AskEach<M, R> {
 /// What the asker gets that is told so.
 fn gathered<M: Send + 'static, R: Send + 'static>(
     told: Result<(), AskError>,
-    gather: &Gather<M, R>,
+    gather: &RouteeReplyCollector<M, R>,
 ) -> Result<Vec<RouteeReply<M, R>>, AskError> {
     match told {
         // All places are filled.
@@ -170,7 +170,7 @@ impl<M: Send + 'static> Router<M> {
     /// struct Shard(u64);
     /// impl Actor for Shard {
     ///     type Message = Call<Stored>;
-    ///     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> Done {
+    ///     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> HandlerResult {
     ///         call.answer(|_| self.0);
     ///         Ok(())
     ///     }
@@ -250,7 +250,7 @@ impl<N: Send + 'static> Context<N> {
     /// # struct Shard;
     /// # impl Actor for Shard {
     /// #     type Message = Call<Stored>;
-    /// #     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> Done {
+    /// #     fn receive(&mut self, call: Call<Stored>, _: &mut Context<Call<Stored>>) -> HandlerResult {
     /// #         call.answer(|_| 7);
     /// #         Ok(())
     /// #     }
@@ -266,7 +266,7 @@ impl<N: Send + 'static> Context<N> {
     /// }
     /// impl Actor for Clerk {
     ///     type Message = Inventory;
-    ///     fn receive(&mut self, message: Inventory, ctx: &mut Context<Inventory>) -> Done {
+    ///     fn receive(&mut self, message: Inventory, ctx: &mut Context<Inventory>) -> HandlerResult {
     ///         match message {
     ///             Inventory::Take(asker) => {
     ///                 ctx.ask_all(&self.shards, Stored, move |all| Inventory::Taken(all, asker));
@@ -321,8 +321,8 @@ fn ask_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
     make: impl FnMut(ReplyTo<R>) -> M,
 ) -> AskEach<M, R> {
-    let (asker, mut ask) = ask::begin(Timekeeper::Target(target.info().head.clone()));
-    let gather = Gather::new(asker);
+    let (asker, mut ask) = ask::begin(AskClock::Target(target.info().head.clone()));
+    let gather = RouteeReplyCollector::new(asker);
     if let Some(unsent) = send_to_each(target, &gather, make) {
         ask::put_off(&mut ask, unsent);
     }
@@ -340,7 +340,7 @@ fn ask_each_in<N, M, Q>(
     M: From<Call<Q>> + Send + 'static,
     Q: Request + Clone,
 {
-    let gather = Gather::empty();
+    let gather = RouteeReplyCollector::empty();
     let taken = gather.clone();
     let wrap = move |told| wrap(gathered(told, &taken));
     let bound = Bound::new(ctx.me(), limit);
@@ -359,13 +359,13 @@ fn ask_each_in<N, M, Q>(
 /// Sends each routee its request. Returns those that wait for room.
 fn send_to_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
-    gather: &StdArc<Gather<M, R>>,
+    gather: &StdArc<RouteeReplyCollector<M, R>>,
     mut make: impl FnMut(ReplyTo<R>) -> M,
-) -> Option<Unsent> {
+) -> Option<DeferredSend> {
     let info = target.info();
     let mut unsent = None;
     target.show(&mut |routees| {
-        let row = info.system.ledger().mine();
+        let row = info.system.ledger().for_this_thread();
         row.sent(1);
         let cx = RouteContext::new(row, info);
         match routees.filter(|routees| !routees.is_empty()) {
@@ -379,7 +379,7 @@ fn send_to_each<M: Send + 'static, R: Send + 'static>(
                 if routees.is_some() {
                     cx.nobody_took();
                 }
-                cx.bury(make(ReplyTo::closed()), reason);
+                cx.count_dead_letter(make(ReplyTo::closed()), reason);
             }
         }
         cx.settle();
@@ -389,12 +389,12 @@ fn send_to_each<M: Send + 'static, R: Send + 'static>(
 
 fn send_copies<M: Send + 'static, R: Send + 'static>(
     routees: &Routees<M>,
-    gather: &StdArc<Gather<M, R>>,
+    gather: &StdArc<RouteeReplyCollector<M, R>>,
     make: &mut impl FnMut(ReplyTo<R>) -> M,
     cx: &RouteContext<'_>,
-    unsent: &mut Option<Unsent>,
+    unsent: &mut Option<DeferredSend>,
 ) {
-    let mut hold = Gather::begin(gather, routees);
+    let mut hold = RouteeReplyCollector::begin(gather, routees);
     cx.copies(routees.len());
     let mut taken = 0;
     for routee in routees.iter() {
@@ -427,7 +427,7 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
 
 /// The request of a routee, while it waits for room.
 struct Waits<M, R> {
-    gather: StdArc<Gather<M, R>>,
+    gather: StdArc<RouteeReplyCollector<M, R>>,
     index: usize,
 }
 
@@ -443,7 +443,7 @@ impl<M: Send + 'static, R: Send + 'static> Watch for Waits<M, R> {
 }
 
 /// What all routees have answered so far.
-struct Gather<M, R> {
+struct RouteeReplyCollector<M, R> {
     state: Mutex<State<M, R>>,
 }
 
@@ -457,7 +457,7 @@ struct State<M, R> {
     asker: Option<ReplyTo<()>>,
 }
 
-impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
+impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
     fn new(asker: ReplyTo<()>) -> StdArc<Self> {
         let gather = Self::empty();
         lock(&gather.state).asker = Some(asker);
@@ -470,13 +470,13 @@ impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
     }
 
     /// Makes a place for each routee.
-    fn begin(this: &StdArc<Self>, routees: &Routees<M>) -> Hold<M, R> {
+    fn begin(this: &StdArc<Self>, routees: &Routees<M>) -> SendGuard<M, R> {
         let mut state = lock(&this.state);
         state.routees = routees.share();
         state.places = routees.iter().map(|_| None).collect();
         state.open = routees.len() + 1;
         drop(state);
-        Hold { gather: this.clone(), made: 0 }
+        SendGuard { gather: this.clone(), made: 0 }
     }
 
     /// Nobody is asked.
@@ -498,7 +498,7 @@ impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
                 Some(place @ None) => *place = Some(outcome),
                 _ => return Err(outcome),
             }
-            state.give_back(1)
+            state.close_attempts(1)
         };
         tell(told);
         Ok(())
@@ -526,7 +526,7 @@ impl<M: Send + 'static, R: Send + 'static> Gather<M, R> {
 
 impl<M, R> State<M, R> {
     /// Whom to tell if nothing is open any more.
-    fn give_back(&mut self, count: usize) -> Option<ReplyTo<()>> {
+    fn close_attempts(&mut self, count: usize) -> Option<ReplyTo<()>> {
         self.open -= count;
         if self.open == 0 { self.asker.take() } else { None }
     }
@@ -548,21 +548,21 @@ fn tell(asker: Option<ReplyTo<()>>) {
 }
 
 /// The sender's hold.
-struct Hold<M: Send + 'static, R: Send + 'static> {
-    gather: StdArc<Gather<M, R>>,
+struct SendGuard<M: Send + 'static, R: Send + 'static> {
+    gather: StdArc<RouteeReplyCollector<M, R>>,
     /// Ports so far.
     made: usize,
 }
 
-impl<M: Send + 'static, R: Send + 'static> Hold<M, R> {
+impl<M: Send + 'static, R: Send + 'static> SendGuard<M, R> {
     fn port(&mut self) -> ReplyTo<R> {
         let index = self.made;
         self.made += 1;
-        ReplyTo::to_own_sink(Place { gather: self.gather.clone(), index })
+        ReplyTo::to_own_sink(RouteeReplyPort { gather: self.gather.clone(), index })
     }
 }
 
-impl<M: Send + 'static, R: Send + 'static> Drop for Hold<M, R> {
+impl<M: Send + 'static, R: Send + 'static> Drop for SendGuard<M, R> {
     fn drop(&mut self) {
         let told = {
             let mut state = lock(&self.gather.state);
@@ -573,20 +573,20 @@ impl<M: Send + 'static, R: Send + 'static> Drop for Hold<M, R> {
                 .iter_mut()
                 .skip(self.made)
                 .for_each(|place| *place = Some(Err(AskError::no_reply())));
-            state.give_back(unasked + 1)
+            state.close_attempts(unasked + 1)
         };
         tell(told);
     }
 }
 
 /// The reply port of one routee.
-struct Place<M: Send + 'static, R: Send + 'static> {
-    gather: StdArc<Gather<M, R>>,
+struct RouteeReplyPort<M: Send + 'static, R: Send + 'static> {
+    gather: StdArc<RouteeReplyCollector<M, R>>,
     index: usize,
 }
 
-impl<M: Send + 'static, R: Send + 'static> Behind<R> for Place<M, R> {
-    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+impl<M: Send + 'static, R: Send + 'static> ReplyDestination<R> for RouteeReplyPort<M, R> {
+    fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         self.gather.fill(self.index, outcome)
     }
 

@@ -6,12 +6,12 @@ use crate::actor::mailbox_choice::refuse;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::shared_queue_turn::SharedQueue;
 use crate::actor::spawn::spawn_held;
-use crate::core::actor_ref::Load;
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::RecipientLoad;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::{SendError, SpawnError};
 use crate::dispatch::shared_queue::{AtBound, Bound, Pushed, Refused};
-use crate::mailbox::kind::{Full, Mailbox, MailboxFault};
+use crate::mailbox::kind::{Mailbox, MailboxFault, OverflowPolicy};
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;
@@ -56,7 +56,7 @@ use std::sync::Arc as StdArc;
 ///
 /// - It is emptied, so that nothing is lost that was sent before, when the router
 ///   [drains](super::Router::drain), when routees are removed of which none stays, when one that was to leave others
-///   behind turns out to be the last, and when the last one [retires](Context::retire).
+///   behind turns out to be the last, and when the last one [retires](Context::passivate).
 /// - What is left goes to dead letters whose recipient is the router when the last one stops otherwise, or after a
 ///   [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell); so does what a sender adds at the
 ///   very moment at which the last one leaves.
@@ -98,7 +98,7 @@ impl RouterBuilder {
     /// }
     /// impl Actor for Resizer {
     ///     type Message = Resize;
-    ///     fn receive(&mut self, job: Resize, _: &mut Context<Resize>) -> Done {
+    ///     fn receive(&mut self, job: Resize, _: &mut Context<Resize>) -> HandlerResult {
     ///         job.done.send(job.image.len())?; // some take long, some don't
     ///         Ok(())
     ///     }
@@ -112,7 +112,7 @@ impl RouterBuilder {
     /// let resizers = system
     ///     .router("resizers")
     ///     .balancing_pool(4, |_| Resizer)
-    ///     .queue(Mailbox::bounded(1000).on_full(Full::Reject))
+    ///     .queue(Mailbox::bounded(1000).on_full(OverflowPolicy::Reject))
     ///     .dispatcher("heavy")
     ///     .spawn()?;
     /// let (done, sizes) = std::sync::mpsc::channel();
@@ -132,7 +132,7 @@ impl RouterBuilder {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -150,13 +150,13 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(Guarded::new(recipe));
-        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
+        let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
             spawn_held::<A, _>(settings.plan(head, routee_index), recipe).map(NewRoutee::Own)
         };
         let (make, logic) = sharing(StdArc::new(make));
-        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyActorRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             check(settings, path)?;
             settings.check::<A>(parent, path)
         };
@@ -168,7 +168,7 @@ impl RouterBuilder {
 
 impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
-    /// [`Full::Reject`], [`Full::DropNewest`] or [`Full::DropOldest`]. What is dropped is counted, and is a dead letter of the
+    /// [`OverflowPolicy::Reject`], [`OverflowPolicy::DropNewest`] or [`OverflowPolicy::DropOldest`]. What is dropped is counted, and is a dead letter of the
     /// router's with the reason [`Dropped`](DeadLetterReason::Dropped). The oldest is the one that has waited longest; what a
     /// routee has taken is not dropped any more.
     ///
@@ -187,7 +187,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
 pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
     let queue = Arc::new(SharedQueue::new());
     let logic = Balancing { queue: queue.clone() };
-    let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
+    let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
         queue.open(settings.queue.as_ref().and_then(bound));
         let counted = queue.clone();
         head.core().children.set_queued(move || counted.len());
@@ -206,10 +206,10 @@ pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith
 fn bound(queue: &Mailbox) -> Option<Bound> {
     let capacity = queue.capacity.and_then(NonZeroUsize::new)?;
     let at_bound = match queue.on_full {
-        Full::DropNewest => AtBound::DropNewest,
-        Full::DropOldest => AtBound::DropOldest,
+        OverflowPolicy::DropNewest => AtBound::DropNewest,
+        OverflowPolicy::DropOldest => AtBound::DropOldest,
         // `check_queue` has refused to wait.
-        Full::Reject | Full::Wait(_) => AtBound::Refuse,
+        OverflowPolicy::Reject | OverflowPolicy::Wait(_) => AtBound::Refuse,
     };
     Some(Bound { capacity, at_bound })
 }
@@ -235,7 +235,10 @@ impl<M: Send + 'static> Balancing<M> {
     fn drop_by_policy(message: M, cx: &RouteContext<'_>) {
         cx.row.dropped(1);
         let head = cx.head();
-        head.core().system.dead_letters().bury(message, DeadLetterReason::Dropped, || head.path());
+        head.core()
+            .system
+            .dead_letters()
+            .publish_dead_letter(message, DeadLetterReason::Dropped, || head.path());
     }
 
     /// The last routee has left while the message was pushed.
@@ -262,7 +265,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
         match self.queue.push(message) {
             Ok(pushed) => {
                 // Whoever takes it from the queue accounts for it.
-                cx.disown();
+                cx.forget_open();
                 match pushed {
                     Pushed::Queued => {}
                     Pushed::Displaced(oldest) => Self::drop_by_policy(oldest, cx),
@@ -272,7 +275,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
             }
             Err(Refused::Full(message)) => Err(SendError::Full(message)),
             Err(Refused::ToDrop(message)) => {
-                cx.disown();
+                cx.forget_open();
                 Self::drop_by_policy(message, cx);
                 Ok(())
             }
@@ -281,11 +284,11 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
     }
 
     /// What is in the queue; idle only if a routee is.
-    fn load(&self, routees: &Routees<M>) -> Load {
+    fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         let queued = self.queue.len();
         match routees.least_load() {
-            Load::Idle if queued == 0 => Load::Idle,
-            Load::Idle | Load::Busy { .. } => Load::Busy { queued },
+            RecipientLoad::Idle if queued == 0 => RecipientLoad::Idle,
+            RecipientLoad::Idle | RecipientLoad::Busy { .. } => RecipientLoad::Busy { queued },
             none => none,
         }
     }

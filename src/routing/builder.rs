@@ -5,7 +5,7 @@ use crate::actor::context::Context;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::system::SystemRef;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, NewRoutee, RouteeSettings, RouterPlan};
@@ -19,7 +19,7 @@ use std::sync::Arc as StdArc;
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]
 pub struct RouterBuilder {
-    parent: Result<AnyRef, String>,
+    parent: Result<AnyActorRef, String>,
     /// `None`: it is given one.
     name: Option<String>,
 }
@@ -37,7 +37,7 @@ impl SystemRef {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -68,7 +68,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl RouterBuilder {
-    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<&str>) -> Self {
+    pub(crate) fn new(parent: Result<AnyActorRef, String>, name: Option<&str>) -> Self {
         Self { parent, name: name.map(str::to_owned) }
     }
 
@@ -92,7 +92,7 @@ impl RouterBuilder {
     /// }
     /// # impl Actor for Shard {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -115,13 +115,13 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(Guarded::new(recipe));
-        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
+        let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
             spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
                 .map(NewRoutee::Own)
         };
-        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyActorRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         self.plan(Initial::Pool { size, make: StdArc::new(make), check })
@@ -132,15 +132,15 @@ impl RouterBuilder {
     ///
     /// ```
     /// # use pointsman::prelude::*;
-    /// # struct Depot;
-    /// # impl Actor for Depot {
+    /// # struct BlockDepot;
+    /// # impl Actor for BlockDepot {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
-    /// let north = system.actor("north").spawn(|| Depot)?;
-    /// let west = system.router("west").pool(2, |_| Depot).spawn()?;
+    /// let north = system.actor("north").spawn(|| BlockDepot)?;
+    /// let west = system.router("west").pool(2, |_| BlockDepot).spawn()?;
     /// let depots = system.router("depots").group([north, west.to_ref()]).spawn()?;
     /// depots.tell(7u64);
     /// # Ok(())

@@ -1,10 +1,10 @@
 //! The reference of a pool with a resizer: it counts what is sent.
 
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
 use crate::core::system::SystemRef;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::resizer::trigger::Resizing;
@@ -46,8 +46,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent())) {
             let info = &self.routing.shared.info;
             let reason = DeadLetterReason::of(&refused);
-            info.system.ledger().mine().dead_lettered(1);
-            info.system.dead_letters().bury(refused.into_inner(), reason, || info.head.path());
+            info.system.ledger().for_this_thread().dead_lettered(1);
+            info.system.dead_letters().publish_dead_letter(refused.into_inner(), reason, || info.head.path());
             resume_unwind(panic);
         }
         refused
@@ -57,7 +57,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L> {
     /// The message goes by the table that there is; then it counts.
     #[inline]
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.routing.deliver(message) {
             Ok(accepted) => {
                 self.sent();
@@ -71,12 +71,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L
         self.routing.is_closed()
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         self.routing.load()
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        self.routing.any()
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.routing.untyped()
     }
 
     fn is_router(&self) -> bool {
@@ -87,7 +87,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L
         self.routing.system()
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         self.routing.place()
     }
 }

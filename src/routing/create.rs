@@ -9,15 +9,15 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::actor::turn::apply;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::failure::Failure;
-use crate::routing::head::empty_pool::found_empty;
+use crate::routing::head::empty_pool::end_if_found_empty;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::head::old_tables::WaitingChanges;
-use crate::routing::head::state::{Board, Member, Members, check_size};
+use crate::routing::head::state::{HeadState, Member, Members, check_size};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::path_group;
 use crate::routing::plan::{Initial, MakeRoutee, RouterPlan};
@@ -53,12 +53,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// Creates the router as the plan says.
-    pub(crate) fn create(self, parent: AnyRef) -> Result<Router<M>, SpawnError> {
+    pub(crate) fn create(self, parent: AnyActorRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
-        // The board needs the head's reference, and the head its board: its first turn is kept back. It comes
-        // in any case, also when the logic's code panics below: without a board the head fails there, and ends.
-        let board: StdArc<OnceLock<StdArc<Board<M, L>>>> = StdArc::default();
-        let late = board.clone();
+        // The head state needs the head's reference, and the head its head state: its first turn is kept back. It comes
+        // in any case, also when the logic's code panics below: without a head state the head fails there, and ends.
+        let head_state: StdArc<OnceLock<StdArc<HeadState<M, L>>>> = StdArc::default();
+        let late = head_state.clone();
         let plan = Plan {
             parent: Ok(parent),
             name: self.name,
@@ -69,19 +69,20 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             stash_capacity: None,
         };
         let recipe = move |_: &mut Context<Manage<M>>| {
-            let board = late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
-            Ok(Head { board, waiting: WaitingChanges::default() })
+            let head_state =
+                late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
+            Ok(Head { head_state, waiting: WaitingChanges::default() })
         };
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
         // Dropped before `held`, after which the head begins.
-        let unmade = Unmade(Some(head.clone()));
+        let unmade = AbortGuard(Some(head.clone()));
         let resizing = self
             .resizer
             .map(|resizer| StdArc::new(Resizing::new(resizer, || apply(Head::<M, L>::triggered))));
         // With a resizer, which the system may have given to it, the pool grows instead.
         let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
-        let found_empty = ends_when_found_empty.then(found_empty::<M, L>);
+        let found_empty = ends_when_found_empty.then(end_if_found_empty::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
         let logic = StdArc::new(self.logic.into_inner());
         let (reference, handed_back) = crate::routing::counted_routing::references(&shared, &logic);
@@ -91,7 +92,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let (size, others, make) = match self.members {
             Initial::Pool { size, make, .. } => {
                 let make: StdArc<MakeRoutee<M>> =
-                    StdArc::new(move |head: &AnyRef, index| make(head, index, &settings));
+                    StdArc::new(move |head: &AnyActorRef, index| make(head, index, &settings));
                 (size, Ok(Vec::new()), Some(make))
             }
             Initial::Group(group) => {
@@ -103,7 +104,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         };
         let size =
             shared.info.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
-        let made = StdArc::new(Board {
+        let made = StdArc::new(HeadState {
             shared: shared.clone(),
             logic,
             make,
@@ -133,7 +134,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 let _ = head.send_system(Control::Adopt(any));
             }
         }
-        let _ = board.set(made);
+        let _ = head_state.set(made);
         match grown {
             Ok((routees, controller)) => {
                 unmade.made();
@@ -149,14 +150,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 // error lies where it is returned.
                 drop(unmade);
                 drop(held);
-                drop_guarded(board);
+                drop_guarded(head_state);
                 Err(error)
             }
         }
     }
 
     /// Refuses what can be seen to be wrong before anything is created.
-    fn check(&self, parent: &AnyRef) -> Result<(), SpawnError> {
+    fn check(&self, parent: &AnyActorRef) -> Result<(), SpawnError> {
         let path = || self.path(parent);
         let system = &parent.core().system;
         if let Some(fault) = self.fault {
@@ -186,21 +187,21 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 }
 
 /// The head of a router that is not made yet. Should it come to nothing, also by a panic in the user's code, the head
-/// stops: without a board it could only fail, and whoever judges that might restart it for ever. Its name is free at once,
+/// stops: without a head state it could only fail, and whoever judges that might restart it for ever. Its name is free at once,
 /// since the caller has nothing by which to wait for the end.
-struct Unmade(Option<AnyRef>);
+struct AbortGuard(Option<AnyActorRef>);
 
-impl Unmade {
+impl AbortGuard {
     fn made(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unmade {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         if let Some(head) = &self.0 {
             if let Some(parent) = &head.core().parent {
-                parent.core().children.pass_on_name(head);
+                parent.core().children.hand_name_over(head);
             }
             head.stop();
         }

@@ -4,17 +4,17 @@ use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Leaving;
 use crate::core::error::SendError;
-use crate::core::recipient::{Accepted, Leave, Recipient};
+use crate::core::recipient::{DeliveryStatus, Leave, Recipient};
 use crate::core::system::SystemRef;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::consistent_hashing::Keyed;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, NewRoutee, RouteeSettings, RouterPlan};
-use crate::routing::routees::Nobody;
+use crate::routing::routees::EmptyRoutee;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
@@ -30,7 +30,7 @@ impl RouterBuilder {
     /// struct Draws;
     /// impl Actor for Draws {
     ///     type Message = String;
-    ///     fn receive(&mut self, _: String, _: &mut Context<String>) -> Done {
+    ///     fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
     ///         Ok(())
     ///     }
     /// }
@@ -65,14 +65,14 @@ impl RouterBuilder {
         I: IntoActor<Actor = A>,
     {
         let recipe = StdArc::new(Guarded::new(recipe));
-        let make = move |head: &AnyRef, routee_index: u32, settings: &RouteeSettings| {
+        let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
             let held = spawn_held::<A, _>(settings.plan(head, routee_index), recipe)?;
             let actor = ActorRef::to_own_recipient(Strip { target: held.actor().clone() });
             Ok(NewRoutee::Behind { actor, held: Box::new(held) })
         };
-        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyActorRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         let mut plan = self.plan(Initial::Pool { size, make: StdArc::new(make), check });
@@ -87,34 +87,34 @@ struct Strip<M> {
 }
 
 impl<K: Send + 'static, M: Send + 'static> Recipient<Keyed<K, M>> for Strip<M> {
-    fn deliver(&self, message: Keyed<K, M>) -> Result<Accepted, SendError<Keyed<K, M>>> {
+    fn deliver(&self, message: Keyed<K, M>) -> Result<DeliveryStatus, SendError<Keyed<K, M>>> {
         let Keyed { key, message } = message;
-        self.target.pass_on(message).map_err(|refused| refused.map(|message| Keyed { key, message }))
+        self.target.forward_counted(message).map_err(|refused| refused.map(|message| Keyed { key, message }))
     }
 
     fn is_closed(&self) -> bool {
         self.target.is_closed()
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         self.target.load()
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        self.target.any()
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.target.untyped()
     }
 
     fn system(&self) -> Option<SystemRef> {
         self.target.system().map(SystemRef::new)
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         self.target.place()
     }
 
     /// The router cannot take what is left in the mailbox, which has no key any more.
     fn leave(&self, leave: Leave<Keyed<K, M>>, leaving: Leaving) {
-        let router = ActorRef::to_own_recipient(Nobody);
+        let router = ActorRef::to_own_recipient(EmptyRoutee);
         let farewell = leave.farewell.map(Keyed::into_message);
         self.target.send_leave(Leave { router, farewell }, leaving);
     }

@@ -1,7 +1,7 @@
 //! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
 //! that routee has stopped.
 
-use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
 use crate::routing::pick::Pick;
@@ -25,7 +25,7 @@ use std::any::Any;
 ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
 ///         match routees.len() {
 ///             0 => Pick::None,
-///             n => Pick::One(*number as usize % 2 % n),
+///             n => Pick::PendingRestart(*number as usize % 2 % n),
 ///         }
 ///     }
 /// }
@@ -81,7 +81,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
 
     /// How much there is to do behind a router of this logic: by default as much as its least loaded routee
     /// has.
-    fn load(&self, routees: &Routees<M>) -> Load {
+    fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         routees.least_load()
     }
 
@@ -152,7 +152,7 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
         (**self).prepared_bytes(prepared)
     }
 
-    fn load(&self, routees: &Routees<M>) -> Load {
+    fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         (**self).load(routees)
     }
 
@@ -246,5 +246,5 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
             done => return done.err(),
         }
     }
-    Some(cx.nobody_left(message))
+    Some(cx.no_routee_error(message))
 }

@@ -67,7 +67,7 @@
 // - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
 //   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
 // - What manages it: `router.rs` the handle, `messages.rs` the messages to the head, `head.rs` the head,
-//   `board.rs` what the head keeps over its restarts; `removal.rs` how routees leave and a router ends, with
+//   `head_state.rs` what the head keeps over its restarts; `removal.rs` how routees leave and a router ends, with
 //   `actor/leave_router.rs` for the routee's part; `old_tables.rs` how changes wait for memory; `controller.rs` an actor that changes the logic; `resizer/` how a
 //   pool's size follows its load; `empty_pool.rs` pools that end with the message that finds them empty.
 // - `router_value.rs`: routing without a head.

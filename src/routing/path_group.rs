@@ -4,7 +4,7 @@
 //! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
@@ -32,7 +32,7 @@ impl RouterBuilder {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -100,7 +100,7 @@ impl<M: Clone + Send + 'static> Routee<M> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -178,7 +178,7 @@ fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>)
 
 pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
-    let cx = RouteContext::new(info.system.ledger().mine(), info);
+    let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
     cx.copies(targets.len());
     for target in others {
         cx.deliver_copy(target, message.clone());
@@ -191,7 +191,7 @@ pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets
 pub fn check<M: Send + 'static>(
     paths: &[String],
     fan_out: Option<FanOut<M>>,
-    anchor: &AnyRef,
+    anchor: &AnyActorRef,
     router: &dyn Fn() -> String,
 ) -> Result<(), SpawnError> {
     for path in paths {

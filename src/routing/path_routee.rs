@@ -7,11 +7,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 
@@ -31,66 +31,70 @@ pub(crate) struct PathRecipient<M> {
 
 impl<M: Send + 'static> PathRecipient<M> {
     /// Whom a message goes to now, and where nobody takes it.
-    fn find(&self) -> Result<Vec<ActorRef<M>>, Lost> {
+    fn find(&self) -> Result<Vec<ActorRef<M>>, PathLookupFailure> {
         let mut actors = match self.path.selection.resolve() {
-            Found::Missing(path) => return Err(Lost::Nobody(path)),
+            Found::Missing(path) => return Err(PathLookupFailure::Nobody(path)),
             Found::Actors(actors) => actors,
         };
         if self.path.selection.has_wildcard() {
             actors.retain(|actor| *actor != self.info.head);
         }
         let mut other = None;
-        let typed = |actor: AnyRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
+        let typed = |actor: AnyActorRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
         let targets: Vec<ActorRef<M>> = actors.into_iter().filter_map(typed).collect();
         match (targets.is_empty(), other) {
             (false, _) => Ok(targets),
-            (true, Some(wrong)) => Err(Lost::OtherType(wrong)),
-            (true, None) => Err(Lost::Nobody(self.path.selection.path())),
+            (true, Some(wrong)) => Err(PathLookupFailure::OtherType(wrong)),
+            (true, None) => Err(PathLookupFailure::Nobody(self.path.selection.path())),
         }
     }
 
     /// Passes the message on as a copy. It may be one: who sends copies tells the routee so once, and that is the path,
     /// where somebody else may stand by now. So whoever is found by a path is told before each message.
-    fn pass_on(target: &ActorRef<M>, message: M) -> Result<Accepted, SendError<M>> {
+    fn pass_on(target: &ActorRef<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
         target.expect_copies();
-        target.pass_on(message)
+        target.forward_counted(message)
     }
 
-    fn bury(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
+    fn refuse_at_path(&self, message: M, reason: DeadLetterReason, path: ActorPath) {
         let system = &self.info.system;
-        system.ledger().mine().dead_lettered(1);
-        system.dead_letters().bury(message, reason, || path);
+        system.ledger().for_this_thread().dead_lettered(1);
+        system.dead_letters().publish_dead_letter(message, reason, || path);
     }
 }
 
 /// Why nobody is there.
-pub(crate) enum Lost {
+pub(crate) enum PathLookupFailure {
     Nobody(ActorPath),
     OtherType(WrongType),
 }
 
 impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.find() {
-            Err(Lost::Nobody(path)) => self.bury(message, DeadLetterReason::NoActor, path),
-            Err(Lost::OtherType(wrong)) => self.bury(message, DeadLetterReason::OtherType, wrong.path),
+            Err(PathLookupFailure::Nobody(path)) => {
+                self.refuse_at_path(message, DeadLetterReason::NoActor, path)
+            }
+            Err(PathLookupFailure::OtherType(wrong)) => {
+                self.refuse_at_path(message, DeadLetterReason::OtherType, wrong.path)
+            }
             Ok(targets) => match (&*targets, self.path.fan_out) {
                 ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
                 ([target, ..], _) => match Self::pass_on(target, message) {
                     // It is as if it had gone: the path is taken or not.
                     Err(SendError::Closed(message)) => {
-                        self.bury(message, DeadLetterReason::Stopped, target.path());
+                        self.refuse_at_path(message, DeadLetterReason::Stopped, target.path());
                     }
                     done => return done,
                 },
                 ([], _) => unreachable!("somebody was found"),
             },
         }
-        Ok(Accepted::Passed)
+        Ok(DeliveryStatus::Passed)
     }
 
     /// Who is there now, if it can only be one.
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         match self.path.selection.resolve() {
             Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
             _ => None,
@@ -101,13 +105,13 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
         Some(SystemRef::new(self.info.system.clone()))
     }
 
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         Some(self)
     }
 }
 
 /// One path of one router is one place.
-impl<M: 'static> Alike for PathRecipient<M> {
+impl<M: 'static> SameRecipient for PathRecipient<M> {
     fn is_like(&self, other: &Self) -> bool {
         self.path.selection == other.path.selection && self.info.head == other.info.head
     }

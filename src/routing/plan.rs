@@ -5,7 +5,7 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::{Held, Plan};
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::{Restart, Strategy};
 use crate::mailbox::kind::{Mailbox, MailboxChoice};
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +42,7 @@ use std::time::Duration;
 ///     .pool(4, |_| Worker)
 ///     .logic(SmallestMailbox::new())
 ///     .dispatcher("heavy")
-///     .mailbox(Mailbox::bounded(1000).on_full(Full::Reject))
+///     .mailbox(Mailbox::bounded(1000).on_full(OverflowPolicy::Reject))
 ///     .on_failure(Restart::up_to(10).within(Duration::from_secs(60)))
 ///     .leave_within(Duration::from_secs(5))
 ///     .stay_when_empty()
@@ -53,7 +53,7 @@ use std::time::Duration;
 /// ```
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
-    pub(crate) parent: Result<AnyRef, String>,
+    pub(crate) parent: Result<AnyActorRef, String>,
     /// `None`: it is given one.
     pub(crate) name: Option<String>,
     pub(crate) members: Initial<M>,
@@ -72,7 +72,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     /// What was said in an order that makes no sense.
     pub(crate) fault: Option<&'static str>,
     pub(crate) resizer: Option<Guarded<Box<dyn Resizer>>>,
-    pub(crate) abilities: Abilities<M>,
+    pub(crate) abilities: Capabilities<M>,
     /// The system must say what kind of router it is.
     pub(crate) is_from_config: bool,
 }
@@ -88,13 +88,13 @@ pub struct RouteeSettings {
     pub queue: Option<Mailbox>,
     /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
     pub are_numbered: bool,
-    /// They take other messages than the router: they are [`NewRoutee::Behind`] another reference.
+    /// They take other messages than the router: they are [`NewRoutee::ReplyDestination`] another reference.
     pub are_behind: bool,
 }
 
 impl RouteeSettings {
     /// Of the routee of this number.
-    pub fn plan(&self, head: &AnyRef, routee_index: u32) -> Plan {
+    pub fn plan(&self, head: &AnyActorRef, routee_index: u32) -> Plan {
         Plan {
             parent: Ok(head.clone()),
             name: self.are_numbered.then(|| format!("r{routee_index}")),
@@ -107,7 +107,7 @@ impl RouteeSettings {
     }
 
     /// Says what can be known to be wrong with routees of type `A` and their mailboxes.
-    pub fn check<A: Actor>(&self, parent: &AnyRef, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+    pub fn check<A: Actor>(&self, parent: &AnyActorRef, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
         let system = &parent.core().system;
         if system.has_deployments() {
             // They may choose another mailbox.
@@ -118,10 +118,10 @@ impl RouteeSettings {
 }
 
 pub type MakeWith<M> =
-    dyn Fn(&AnyRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+    dyn Fn(&AnyActorRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
-pub type CheckRoutee = fn(&AnyRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+pub type CheckRoutee = fn(&AnyActorRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
 pub enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
@@ -134,7 +134,11 @@ const RESTARTS: u32 = 3;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
 impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
-    pub(crate) fn new(parent: Result<AnyRef, String>, name: Option<String>, members: Initial<M>) -> Self {
+    pub(crate) fn new(
+        parent: Result<AnyActorRef, String>,
+        name: Option<String>,
+        members: Initial<M>,
+    ) -> Self {
         Self {
             parent,
             name,
@@ -158,7 +162,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             controller: None,
             fault: None,
             resizer: None,
-            abilities: Abilities::default(),
+            abilities: Capabilities::default(),
             is_from_config: false,
         }
     }
@@ -196,7 +200,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// Where the router will stand below this parent; a name that it is given is not known yet.
-    pub(crate) fn path(&self, parent: &AnyRef) -> String {
+    pub(crate) fn path(&self, parent: &AnyActorRef) -> String {
         format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.shown_name())
     }
 
@@ -288,7 +292,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// # struct Replica;
     /// # impl Actor for Replica {
     /// #     type Message = Call<Lookup>;
-    /// #     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> Done {
+    /// #     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> HandlerResult {
     /// #         call.answer(|Lookup(key)| key);
     /// #         Ok(())
     /// #     }
@@ -312,7 +316,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         match &mut self.members {
             Initial::Pool { make, .. } => {
                 let plain = make.clone();
-                *make = StdArc::new(move |head: &AnyRef, index, settings: &RouteeSettings| {
+                *make = StdArc::new(move |head: &AnyActorRef, index, settings: &RouteeSettings| {
                     plain(head, index, settings).map(NewRoutee::skip_unwanted)
                 });
             }
@@ -354,7 +358,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
 
 /// Creates the controller of a logic as a child of the head, on the head's dispatcher.
 pub type MakeController<L> =
-    dyn FnOnce(&AnyRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
+    dyn FnOnce(&AnyActorRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
 /// What old tables of one router may take, unless the plan says otherwise.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
@@ -392,7 +396,7 @@ impl<M> Default for LeavePlan<M> {
 }
 
 /// The logics that a plan can be given besides those that any messages have.
-pub struct Abilities<M: Send + 'static> {
+pub struct Capabilities<M: Send + 'static> {
     pub broadcast: Option<MakeLogic<M>>,
     pub scatter_gather: Option<MakeLogic<M>>,
     pub tail_chopping: Option<MakeLogic<M>>,
@@ -401,7 +405,7 @@ pub struct Abilities<M: Send + 'static> {
     pub fan_out: Option<FanOut<M>>,
 }
 
-impl<M: Send + 'static> Default for Abilities<M> {
+impl<M: Send + 'static> Default for Capabilities<M> {
     fn default() -> Self {
         Self { broadcast: None, scatter_gather: None, tail_chopping: None, hashing: None, fan_out: None }
     }
@@ -439,7 +443,7 @@ impl<M: Answerable + Send + 'static> NewRoutee<M> {
 }
 
 /// Creates one routee of a pool as a child of the head, before its first turn.
-pub type MakeRoutee<M> = dyn Fn(&AnyRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+pub type MakeRoutee<M> = dyn Fn(&AnyActorRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// An actor before its first turn whose messages are not the router's.
 pub trait HeldBehind: Send {

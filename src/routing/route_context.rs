@@ -10,18 +10,18 @@
 //! | it delivers when none is open | + 1 | one more is sent |
 //! | a routee takes one | − 1 | handled, if that routee has handled it at once; else whoever has it counts it |
 //! | one becomes a dead letter here | − 1 | dead-lettered |
-//! | somebody else has taken the rest to account for ([`disown`](RouteContext::disown)) | 0 | nothing |
+//! | somebody else has taken the rest to account for ([`forget_open`](RouteContext::forget_open)) | 0 | nothing |
 //! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
 //! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
 
 use crate::ask::fork::RouterId;
 use crate::core::actor_ref::{ActorRef, Target};
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send::note_copies;
 use crate::core::error::SendError;
-use crate::core::ledger::Row;
-use crate::core::recipient::Accepted;
+use crate::core::ledger::ThreadCounters;
+use crate::core::recipient::DeliveryStatus;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 use crate::routing::pick::Pick;
@@ -43,7 +43,7 @@ enum PassedOver {
 
 /// What a logic may know and do besides the table: one message's way through one router.
 pub struct RouteContext<'a> {
-    pub(crate) row: &'a Row,
+    pub(crate) row: &'a ThreadCounters,
     router: &'a RouterInfo,
     /// It is a router value, which has an owner.
     of_value: bool,
@@ -63,7 +63,7 @@ pub struct RouteContext<'a> {
 impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
     #[inline]
-    pub(crate) fn new(row: &'a Row, router: &'a RouterInfo) -> Self {
+    pub(crate) fn new(row: &'a ThreadCounters, router: &'a RouterInfo) -> Self {
         Self {
             row,
             router,
@@ -79,7 +79,7 @@ impl<'a> RouteContext<'a> {
 
     /// The way of a message through a router value.
     #[inline]
-    pub(crate) fn of_value(row: &'a Row, router: &'a RouterInfo) -> Self {
+    pub(crate) fn of_value(row: &'a ThreadCounters, router: &'a RouterInfo) -> Self {
         let mut way = Self::new(row, router);
         way.of_value = true;
         way
@@ -119,13 +119,13 @@ impl<'a> RouteContext<'a> {
     }
 
     /// The router's head.
-    pub(crate) fn head(&self) -> &AnyRef {
+    pub(crate) fn head(&self) -> &AnyActorRef {
         &self.router.head
     }
 
     /// Nobody takes the message, and the logic sees to it itself.
     pub(crate) fn nobody_took(&self) {
-        self.router.nobody_took();
+        self.router.on_no_routee();
     }
 
     /// Which router this is.
@@ -208,12 +208,12 @@ impl<'a> RouteContext<'a> {
         if counted {
             self.settle_one();
         }
-        match routee.pass_on(message) {
+        match routee.forward_counted(message) {
             Ok(accepted) => {
                 if !counted {
                     self.settle_one();
                 }
-                if accepted == Accepted::Handled {
+                if accepted == DeliveryStatus::Handled {
                     self.row.handled(1);
                 }
                 None
@@ -254,7 +254,7 @@ impl<'a> RouteContext<'a> {
 
     /// What the sender learns when there is nobody left to choose: that there is no room, if a router had none, for
     /// then it may come to have some.
-    pub(crate) fn nobody_left<M>(&self, message: M) -> SendError<M> {
+    pub(crate) fn no_routee_error<M>(&self, message: M) -> SendError<M> {
         match self.passed_over.get() {
             Some(PassedOver::Full) => SendError::Full(message),
             Some(PassedOver::Empty) | None => SendError::NoRoutee(message),
@@ -311,7 +311,7 @@ impl<'a> RouteContext<'a> {
     }
 
     /// Makes the message a dead letter of the router's.
-    pub(crate) fn bury<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
+    pub(crate) fn count_dead_letter<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
         self.bury_for(message, reason, || self.router.head.path());
     }
 
@@ -323,12 +323,12 @@ impl<'a> RouteContext<'a> {
     ) {
         self.settle_one();
         self.row.dead_lettered(1);
-        self.router.system.dead_letters().bury(message, reason, recipient);
+        self.router.system.dead_letters().publish_dead_letter(message, reason, recipient);
     }
 
     /// Somebody else accounts for what is open.
     #[inline]
-    pub(crate) fn disown(&self) {
+    pub(crate) fn forget_open(&self) {
         self.open.set(0);
     }
 }

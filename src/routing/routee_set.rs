@@ -1,9 +1,9 @@
 //! Several routees in the place of one, and none.
 
-use crate::core::actor_ref::{ActorRef, Load};
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Parts, Routee, order};
 use crate::routing::router_info::RouterInfo;
@@ -51,23 +51,23 @@ impl<M: Clone + Send + 'static> Routee<M> {
             .map(|system| RouterInfo::without_router::<M>(&crate::core::system::SystemRef::new(system)));
         let again = |parts: Vec<Routee<M>>| Routee::several(parts);
         let parts = StdArc::new(Parts { list, identity, again });
-        Routee::of_parts(ActorRef::to_own_recipient(Several { parts: parts.clone(), info }), parts)
+        Routee::of_parts(ActorRef::to_own_recipient(RouteeSet { parts: parts.clone(), info }), parts)
     }
 }
 
-struct Several<M> {
+struct RouteeSet<M> {
     parts: StdArc<Parts<M>>,
     /// `None` if nobody counts what the parts get.
     info: Option<RouterInfo>,
 }
 
-impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+impl<M: Clone + Send + 'static> Recipient<M> for RouteeSet<M> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if let Some(info) = &self.info {
-            let cx = RouteContext::new(info.system.ledger().mine(), info);
+            let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
             let done = cx.deliver_to_each(message, self.parts.list.iter());
             cx.finish(&done);
-            return done.map(|()| Accepted::Passed);
+            return done.map(|()| DeliveryStatus::Passed);
         }
         let Some((last, others)) = self.parts.list.split_last() else {
             return Err(SendError::NoRoutee(message));
@@ -76,9 +76,9 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
         // one: otherwise somebody else would get it, too.
         let mut taken = None;
         for part in others {
-            taken = part.actor().pass_on(message.clone()).ok().or(taken);
+            taken = part.actor().forward_counted(message.clone()).ok().or(taken);
         }
-        match (last.actor().pass_on(message), taken) {
+        match (last.actor().forward_counted(message), taken) {
             (Err(refused), Some(taken)) => {
                 drop_guarded(refused);
                 Ok(taken)
@@ -92,9 +92,12 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
     }
 
     /// That of the busiest part that lives.
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         let loads = self.parts.list.iter().map(|part| part.actor().load());
-        loads.filter(|load| *load != Load::Closed).max_by_key(|load| load.rank()).unwrap_or(Load::Closed)
+        loads
+            .filter(|load| *load != RecipientLoad::Closed)
+            .max_by_key(|load| load.rank())
+            .unwrap_or(RecipientLoad::Closed)
     }
 
     /// A single part gets the message itself, which then may be a copy.
@@ -106,13 +109,13 @@ impl<M: Clone + Send + 'static> Recipient<M> for Several<M> {
         self.info.as_ref().map(|info| crate::core::system::SystemRef::new(info.system.clone()))
     }
 
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         Some(self)
     }
 }
 
 /// Equal parts in the same order get the same copies.
-impl<M: 'static> Alike for Several<M> {
+impl<M: 'static> SameRecipient for RouteeSet<M> {
     fn is_like(&self, other: &Self) -> bool {
         self.parts.list == other.parts.list
     }

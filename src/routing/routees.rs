@@ -1,10 +1,10 @@
 //! The published table of routees.
 
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::failure::guarded;
 use crate::routing::path_routee::{WrittenPath, path_ref};
 use crate::routing::pick::Pick;
@@ -98,7 +98,7 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// The actor whose end takes it out of the table; none behind a path, a function, or several.
-    pub(crate) fn watched(&self) -> Option<AnyRef> {
+    pub(crate) fn watched(&self) -> Option<AnyActorRef> {
         match &self.identity {
             Identity::Path(_) | Identity::Given(_) => self.any(),
             Identity::Several(_) | Identity::None | Identity::AtPath(_) => None,
@@ -107,8 +107,8 @@ impl<M: Send + 'static> Routee<M> {
 
     /// The actor behind it, if it tells of one: a user's recipient is asked itself and may panic, in the middle of what is
     /// all or nothing, or is for the others, too.
-    fn any(&self) -> Option<AnyRef> {
-        guarded(|| Ok(self.actor.any())).unwrap_or_else(|failure| {
+    fn any(&self) -> Option<AnyActorRef> {
+        guarded(|| Ok(self.actor.untyped())).unwrap_or_else(|failure| {
             drop_guarded(failure);
             None
         })
@@ -120,7 +120,7 @@ impl<M: Send + 'static> Routee<M> {
     }
 
     /// Whom control that is meant for this routee is sent to.
-    pub(crate) fn actors(&self) -> Vec<AnyRef> {
+    pub(crate) fn actors(&self) -> Vec<AnyActorRef> {
         match &self.identity {
             Identity::AtPath(path) => match path.selection.resolve() {
                 Found::Actors(actors) => actors,
@@ -139,7 +139,7 @@ impl<M: Send + 'static> Routee<M> {
 
     /// No routee: a message that a logic sends here becomes a dead letter, or comes back to `try_tell`.
     pub fn none() -> Self {
-        Self { actor: ActorRef::to_own_recipient(Nobody), identity: Identity::None }
+        Self { actor: ActorRef::to_own_recipient(EmptyRoutee), identity: Identity::None }
     }
 
     pub(crate) fn of_parts(actor: ActorRef<M>, parts: StdArc<Parts<M>>) -> Self {
@@ -204,8 +204,8 @@ impl<M: Send + 'static> Routees<M> {
 
     /// How much the routee of this index has to do; closed if there is none.
     #[inline]
-    pub fn load(&self, index: usize) -> Load {
-        self.list.get(index).map_or(Load::Closed, |routee| routee.actor.load())
+    pub fn load(&self, index: usize) -> RecipientLoad {
+        self.list.get(index).map_or(RecipientLoad::Closed, |routee| routee.actor.load())
     }
 
     /// The routee that a logic has picked; `None` if it has picked nobody, or one that does not exist.
@@ -234,9 +234,9 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     /// How much the one with the least to do has to do; closed if there are none.
-    pub(crate) fn least_load(&self) -> Load {
+    pub(crate) fn least_load(&self) -> RecipientLoad {
         let loads = self.iter().map(|routee| routee.actor.load());
-        loads.min_by_key(|load| load.rank()).unwrap_or(Load::Closed)
+        loads.min_by_key(|load| load.rank()).unwrap_or(RecipientLoad::Closed)
     }
 
     /// All of them, in the order of the table.
@@ -364,20 +364,20 @@ impl<M: Send + 'static> fmt::Debug for Routees<M> {
 }
 
 /// Takes nothing.
-pub struct Nobody;
+pub struct EmptyRoutee;
 
-impl<M> Recipient<M> for Nobody {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+impl<M> Recipient<M> for EmptyRoutee {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         Err(SendError::NoRoutee(message))
     }
 
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         Some(self)
     }
 }
 
 /// One is as any other.
-impl Alike for Nobody {
+impl SameRecipient for EmptyRoutee {
     fn is_like(&self, _: &Self) -> bool {
         true
     }

@@ -3,7 +3,7 @@
 use crate::ask::error::AskError;
 use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::routing::head::messages::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
     ResizeTo, RouteeInfo,
@@ -24,7 +24,7 @@ use std::sync::Arc as StdArc;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
@@ -135,7 +135,7 @@ impl<M: Send + 'static> Router<M> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -195,7 +195,7 @@ impl<M: Send + 'static> Router<M> {
         let routees = {
             let section = reclaim::section();
             let table = self.shared.table.read(&section);
-            let row = self.shared.info.system.ledger().mine();
+            let row = self.shared.info.system.ledger().for_this_thread();
             row.sent(1);
             let cx = RouteContext::new(row, &self.shared.info);
             crate::routing::logics::broadcast::to_all(message, table, &cx);
@@ -218,21 +218,21 @@ impl<M: Send + 'static> Router<M> {
     /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
     /// they end the router and its own routees with it, and fail the router as a whole.
     pub fn poison_routees(&self) -> usize {
-        self.each_routee(AnyRef::poison)
+        self.each_routee(AnyActorRef::poison)
     }
 
     /// Makes each routee fail, whoever made it, once it has handled everything that this thread has sent it
     /// so far. Returns how many there were. What becomes of a pool's routees is said by
     /// [`on_failure`](super::RouterPlan::on_failure): by default they stop.
     pub fn kill_routees(&self) -> usize {
-        self.each_routee(AnyRef::kill)
+        self.each_routee(AnyActorRef::kill)
     }
 
-    fn each_routee(&self, act: impl Fn(&AnyRef)) -> usize {
+    fn each_routee(&self, act: impl Fn(&AnyActorRef)) -> usize {
         let section = reclaim::section();
         let table = self.shared.table.read(&section);
         // A path with a wildcard may lead to the router itself, which is none of its routees.
-        let is_other = |actor: &&AnyRef| **actor != self.shared.info.head;
+        let is_other = |actor: &&AnyActorRef| **actor != self.shared.info.head;
         table.iter().for_each(|routee| routee.actors().iter().filter(is_other).for_each(&act));
         table.len()
     }
@@ -248,7 +248,7 @@ impl<M: Send + 'static> Router<M> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -277,8 +277,8 @@ impl<M: Send + 'static> Router<M> {
 
 impl<M: Send + 'static> Watchable for Router<M> {
     /// The head: its end is the router's.
-    fn watched(&self) -> Option<AnyRef> {
-        self.reference.any()
+    fn watched(&self) -> Option<AnyActorRef> {
+        self.reference.untyped()
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::ask::fork::RouterId;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
@@ -9,7 +9,7 @@ use std::sync::Weak as StdWeak;
 /// message.
 #[repr(align(64))]
 pub struct RouterInfo {
-    pub head: AnyRef,
+    pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub message_type: fn() -> &'static str,
     /// What everything random in this router derives from.
@@ -19,14 +19,14 @@ pub struct RouterInfo {
     /// Of a pool whose size follows its load.
     pub resizing: Option<StdArc<Resizing>>,
     /// Of a pool that ends with the message that finds it empty.
-    pub(crate) found_empty: Option<Box<FoundEmpty>>,
+    pub(crate) found_empty: Option<Box<EmptyPoolTrigger>>,
     /// Of a router value: this itself, which all values that share a logic share, too.
     pub(crate) value: Option<StdWeak<RouterInfo>>,
 }
 
 impl RouterInfo {
     /// Routers of different numbers draw other random numbers.
-    pub fn new<M>(head: AnyRef, number: u32) -> Self {
+    pub fn new<M>(head: AnyActorRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
         let message_type = std::any::type_name::<M>;
@@ -34,7 +34,7 @@ impl RouterInfo {
     }
 
     /// Of a router value: its dead letters are at this head.
-    pub fn of_value<M>(head: AnyRef, number: u32) -> StdArc<Self> {
+    pub fn of_value<M>(head: AnyActorRef, number: u32) -> StdArc<Self> {
         StdArc::new_cyclic(|own| Self { value: Some(own.clone()), ..Self::new::<M>(head, number) })
     }
 
@@ -52,13 +52,13 @@ impl RouterInfo {
         RouterId::new(&self.head, self.number)
     }
 
-    pub fn found_empty(&self) -> Option<&FoundEmpty> {
+    pub fn found_empty(&self) -> Option<&EmptyPoolTrigger> {
         self.found_empty.as_deref()
     }
 
     /// A message has found no routee that takes it.
     #[cold]
-    pub fn nobody_took(&self) {
+    pub fn on_no_routee(&self) {
         if let Some(found_empty) = &self.found_empty {
             found_empty.tell(&self.head);
         }
@@ -72,25 +72,25 @@ impl RouterInfo {
 const _: () = assert!(size_of::<RouterInfo>() == 64);
 
 /// How senders tell the head.
-pub struct FoundEmpty {
+pub struct EmptyPoolTrigger {
     /// Pulled by whoever finds nobody; only the first tells the head.
     trigger: Trigger,
     word: fn() -> Control,
 }
 
-impl FoundEmpty {
+impl EmptyPoolTrigger {
     /// For a router whose head does what `word` says when it is told.
     pub fn new(word: fn() -> Control) -> Self {
         Self { trigger: Trigger::new(), word }
     }
 
     /// The head begins to look: a sender that finds no routee from now on tells it again.
-    pub fn loosen(&self) {
+    pub fn rearm(&self) {
         self.trigger.loosen();
     }
 
     /// A message has found nobody. Positioned, so behind a change that the same sender has asked for.
-    pub fn tell(&self, head: &AnyRef) {
+    pub fn tell(&self, head: &AnyActorRef) {
         if self.trigger.pull() {
             // Where the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());

@@ -27,7 +27,7 @@ use std::sync::Arc as StdArc;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u32;
-/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// /// Routes what it gets to two workers, which it creates, watches, and replaces.
@@ -39,7 +39,7 @@ use std::sync::Arc as StdArc;
 ///     fn new(system: &SystemRef) -> Result<Self, Failure> {
 ///         Ok(Self { workers: RouterValue::new(system, RoundRobin::new())? })
 ///     }
-///     fn hire(&mut self, ctx: &mut Context<u32>) -> Done {
+///     fn hire(&mut self, ctx: &mut Context<u32>) -> HandlerResult {
 ///         let worker = ctx.spawn(|| Worker)?;
 ///         ctx.watch(&worker)?;
 ///         self.workers = self.workers.add(&worker);
@@ -49,15 +49,15 @@ use std::sync::Arc as StdArc;
 ///
 /// impl Actor for Master {
 ///     type Message = u32;
-///     fn started(&mut self, ctx: &mut Context<u32>) -> Done {
+///     fn started(&mut self, ctx: &mut Context<u32>) -> HandlerResult {
 ///         self.hire(ctx)?;
 ///         self.hire(ctx)
 ///     }
-///     fn receive(&mut self, job: u32, _: &mut Context<u32>) -> Done {
+///     fn receive(&mut self, job: u32, _: &mut Context<u32>) -> HandlerResult {
 ///         self.workers.route(job);
 ///         Ok(())
 ///     }
-///     fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u32>) -> Done {
+///     fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u32>) -> HandlerResult {
 ///         let gone = ended.actor.typed::<u32>()?;
 ///         self.workers = self.workers.remove(gone);
 ///         self.hire(ctx)
@@ -169,9 +169,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     pub fn route(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {
             let system = &self.info.system;
-            system.ledger().mine().dead_lettered(1);
+            system.ledger().for_this_thread().dead_lettered(1);
             let reason = DeadLetterReason::of(&refused);
-            system.dead_letters().bury(refused.into_inner(), reason, || self.info.head.path());
+            system.dead_letters().publish_dead_letter(refused.into_inner(), reason, || self.info.head.path());
         }
     }
 
@@ -181,12 +181,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// [`SendError`] as of [`try_tell`](crate::ActorRef::try_tell) on a router.
     pub fn try_route(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send(message.into()).inspect_err(|_| self.info.system.ledger().mine().handed_back(1))
+        self.send(message.into()).inspect_err(|_| self.info.system.ledger().for_this_thread().handed_back(1))
     }
 
     #[inline]
     fn send(&self, message: M) -> Result<(), SendError<M>> {
-        let row = self.info.system.ledger().mine();
+        let row = self.info.system.ledger().for_this_thread();
         row.sent(1);
         let cx = RouteContext::of_value(row, &self.info);
         let done = self.logic.route(message, &self.routees, &cx);
@@ -201,7 +201,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         M: Clone,
     {
         let message = message.into();
-        let row = self.info.system.ledger().mine();
+        let row = self.info.system.ledger().for_this_thread();
         row.sent(1);
         let cx = RouteContext::of_value(row, &self.info);
         crate::routing::logics::broadcast::to_all(message, &self.routees, &cx);

@@ -12,19 +12,19 @@
 //! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
 //! them, and the counts of references before them, may be written at any rate by others.
 
-use crate::core::actor_ref::Load;
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::RecipientLoad;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::recipient::{Accepted, Recipient};
+use crate::core::recipient::{DeliveryStatus, Recipient};
 use crate::core::system::SystemRef;
 use crate::routing::logic;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
-use crate::routing::router_info::{FoundEmpty, RouterInfo};
+use crate::routing::router_info::{EmptyPoolTrigger, RouterInfo};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::thread_context::hops::Hop;
+use crate::thread_context::hops::HopGuard;
 use crate::util::reclaim;
 use crate::util::reclaim::Published;
 use std::sync::Arc as StdArc;
@@ -39,7 +39,11 @@ pub struct SharedRouter<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> SharedRouter<M> {
-    pub fn new(head: AnyRef, resizing: Option<StdArc<Resizing>>, found_empty: Option<FoundEmpty>) -> Self {
+    pub fn new(
+        head: AnyActorRef,
+        resizing: Option<StdArc<Resizing>>,
+        found_empty: Option<EmptyPoolTrigger>,
+    ) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
         let found_empty = found_empty.map(Box::new);
@@ -103,7 +107,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             return Err(SendError::Closed(message));
         }
         let info = &self.shared.info;
-        let cx = RouteContext::new(info.system.ledger().mine(), info);
+        let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
         let done = {
             let section = reclaim::section();
             let table = self.shared.table.read(&section);
@@ -125,16 +129,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         &self,
         refused: SendError<M>,
         tried: Option<u64>,
-    ) -> Result<Accepted, SendError<M>> {
+    ) -> Result<DeliveryStatus, SendError<M>> {
         let (mut refused, mut tried) = (refused, tried);
         while let SendError::NoRoutee(message) = refused {
             let before = tried;
             match self.route_once::<R>(message, &mut tried) {
-                Ok(()) => return Ok(Accepted::Passed),
+                Ok(()) => return Ok(DeliveryStatus::Passed),
                 Err(again) if tried == before => {
                     // Who ends a pool that was found empty looks for itself.
-                    if self.shared.info.resizing.is_none() || self.is_deserted() {
-                        self.shared.info.nobody_took();
+                    if self.shared.info.resizing.is_none() || self.has_no_living_routee() {
+                        self.shared.info.on_no_routee();
                     }
                     return Err(again);
                 }
@@ -145,17 +149,17 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     }
 
     /// Whether there is no routee that lives, so that nobody could have taken a message. A logic may also choose nobody.
-    fn is_deserted(&self) -> bool {
+    fn has_no_living_routee(&self) -> bool {
         let section = reclaim::section();
         self.shared.table.read(&section).have_all_ended()
     }
 
     #[inline(always)]
-    fn deliver_by<R: Route<M, L>>(&self, message: M) -> Result<Accepted, SendError<M>> {
-        let Some(_hop) = Hop::take() else { return Err(SendError::Cycle(message)) };
+    fn deliver_by<R: Route<M, L>>(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        let Some(_hop) = HopGuard::take() else { return Err(SendError::Cycle(message)) };
         let mut tried = None;
         match self.route_once::<R>(message, &mut tried) {
-            Ok(()) => Ok(Accepted::Passed),
+            Ok(()) => Ok(DeliveryStatus::Passed),
             Err(refused) => self.route_again::<R>(refused, tried),
         }
     }
@@ -165,7 +169,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
 pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         self.0.deliver_by::<ToOne>(message)
     }
 
@@ -173,8 +177,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, 
         Recipient::is_closed(&self.0)
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        self.0.any()
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.0.untyped()
     }
 
     fn system(&self) -> Option<SystemRef> {
@@ -184,7 +188,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, 
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     #[inline]
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         self.deliver_by::<ByLogic>(message)
     }
 
@@ -193,16 +197,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
         self.shared.closed.load(Ordering::Relaxed)
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         if Recipient::is_closed(self) {
-            return Load::Closed;
+            return RecipientLoad::Closed;
         }
-        let Some(_hop) = Hop::take() else { return Load::Unknown };
+        let Some(_hop) = HopGuard::take() else { return RecipientLoad::Unknown };
         let section = reclaim::section();
         self.logic.load(self.shared.table.read(&section))
     }
 
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         Some(self.shared.info.head.clone())
     }
 
@@ -214,7 +218,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
         Some(SystemRef::new(self.shared.info.system.clone()))
     }
 
-    fn place(&self) -> Option<AnyRef> {
-        Recipient::any(self)
+    fn place(&self) -> Option<AnyActorRef> {
+        Recipient::untyped(self)
     }
 }

@@ -76,9 +76,9 @@ pub fn is_worker_of(pool: &Pool) -> bool {
 
 /// Runs `act`; each task that `act` schedules goes where every worker of the pool can take it, and does not wait for
 /// the running turn.
-pub fn aside<R>(act: impl FnOnce() -> R) -> R {
+pub fn outside_lifo<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
-        let _stepped_aside = worker.map(Core::step_aside);
+        let _stepped_aside = worker.map(Core::disable_lifo);
         act()
     })
 }
@@ -91,8 +91,8 @@ pub fn aside<R>(act: impl FnOnce() -> R) -> R {
 /// thread that is no worker, this function only runs `act`.
 pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
-        let _stepped_aside = worker.map(Core::step_aside);
-        let _rests = reclaim::rest_here();
+        let _stepped_aside = worker.map(Core::disable_lifo);
+        let _rests = reclaim::go_offline_here();
         act()
     })
 }

@@ -13,7 +13,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::deque::{self, Stealer};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, CachePadded, Mutex, lock, thread_has_ended, thread_index};
-use crate::util::reclaim::Standing;
+use crate::util::reclaim::OnlineReader;
 use std::time::Duration;
 
 /// Most workers in one pool.
@@ -43,7 +43,7 @@ pub struct Settings {
 /// The hooks by which a worker reports to memory reclamation between its turns.
 ///
 /// A worker is online from its start, except in `blocking`, during which its thread rests
-/// ([`reclaim::rest_here`](crate::util::reclaim::rest_here)). The hooks are built and used on the worker's own thread
+/// ([`reclaim::go_offline_here`](crate::util::reclaim::go_offline_here)). The hooks are built and used on the worker's own thread
 /// only.
 pub trait TurnHooks {
     /// Reports, between two turns, that the thread holds nothing that it read before.
@@ -70,15 +70,15 @@ pub struct Pool {
 }
 
 /// A worker is quiescent between two turns, and offline while it sleeps.
-impl TurnHooks for Standing<'_> {
+impl TurnHooks for OnlineReader<'_> {
     fn quiescent(&mut self) {
-        if Standing::quiescent(self) {
+        if OnlineReader::quiescent(self) {
             self.collect();
         }
     }
 
     fn rest(&mut self) -> bool {
-        let rests = Standing::rest(self);
+        let rests = OnlineReader::rest(self);
         if !rests {
             self.collect();
         }
@@ -86,7 +86,7 @@ impl TurnHooks for Standing<'_> {
     }
 
     fn resume(&mut self) {
-        Standing::resume(self);
+        OnlineReader::resume(self);
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Sleep {
 
 /// The place of a worker: its group, and its seat in the group.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SleeperSlot {
     pub group: usize,
     pub seat: usize,
 }
@@ -37,8 +37,8 @@ impl Sleep {
         self.groups.len()
     }
 
-    pub fn place(&self, worker: usize) -> Place {
-        Place { group: worker / self.seats_per_group, seat: worker % self.seats_per_group }
+    pub fn place(&self, worker: usize) -> SleeperSlot {
+        SleeperSlot { group: worker / self.seats_per_group, seat: worker % self.seats_per_group }
     }
 
     /// The workers of a group.
@@ -162,7 +162,7 @@ impl Sleep {
     /// asked after each return from the park.
     pub fn fall_asleep(
         &self,
-        at: Place,
+        at: SleeperSlot,
         searching: bool,
         look: impl FnOnce() -> bool,
         stopping: impl Fn() -> bool,
@@ -193,7 +193,7 @@ impl Sleep {
 
     /// Sleeps for `length`, or until woken. Returns whether a waker took the bit: if so, the caller is counted as
     /// searching.
-    pub fn nap(&self, at: Place, length: Duration, look: impl Fn() -> bool) -> bool {
+    pub fn nap(&self, at: SleeperSlot, length: Duration, look: impl Fn() -> bool) -> bool {
         let word = &self.groups[at.group];
         word.announce(at.seat, false);
         // Ordering: SeqCst fence; as in `fall_asleep`.

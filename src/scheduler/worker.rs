@@ -4,7 +4,7 @@ use crate::scheduler::backoff::Wait;
 use crate::scheduler::current;
 use crate::scheduler::injector::Injector;
 use crate::scheduler::pool::{Pool, TurnHooks};
-use crate::scheduler::sleep::Place;
+use crate::scheduler::sleep::SleeperSlot;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::deque::{self, Steal};
 use crate::sync::{Arc, hint, thread};
@@ -48,7 +48,7 @@ pub struct Worker {
 pub struct Core {
     pool: Arc<Pool>,
     index: usize,
-    place: Place,
+    place: SleeperSlot,
     deque: deque::Worker<TaskRef>,
     /// The task woken last by this worker; it runs next and cannot be stolen.
     slot: Cell<Option<TaskRef>>,
@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// Makes all tasks that wait for this worker available to the other workers, until the guard is dropped.
-    pub(crate) fn step_aside(&self) -> StepAside<'_> {
+    pub(crate) fn disable_lifo(&self) -> StepAside<'_> {
         self.aside.set(self.aside.get() + 1);
         if let Some(task) = self.slot.take() {
             self.turn.slot_was_emptied();

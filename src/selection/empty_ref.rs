@@ -6,8 +6,8 @@
 
 use crate::actor::guardians::Never;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
-use crate::core::cell::{Core, Header, Kind, Local, VTable};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cell::{ActorCore, Header, Kind, Local, VTable};
 use crate::core::children::Children;
 use crate::core::full_policy::FullPolicy;
 use crate::core::system::{SystemCore, SystemRef};
@@ -41,12 +41,12 @@ impl SystemRef {
     /// # }
     /// ```
     pub fn empty_ref<M: Send + 'static>(&self, path: &ActorPath) -> ActorRef<M> {
-        self.core().nobody(path.clone())
+        self.core().empty_ref_at(path.clone())
     }
 
     /// Returns the reference at `/deadLetters`: each message sent to it is a dead letter.
     pub fn dead_letters_ref<M: Send + 'static>(&self) -> ActorRef<M> {
-        self.core().nobody(dead_letters_path())
+        self.core().empty_ref_at(dead_letters_path())
     }
 }
 
@@ -56,9 +56,9 @@ fn dead_letters_path() -> ActorPath {
 
 impl SystemCore {
     /// Returns an empty reference for `path`.
-    pub fn nobody<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
-        let header = Header::new(never_run, &Nobody::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
-        let core = Core {
+    pub fn empty_ref_at<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
+        let header = Header::new(never_run, &EmptyRecipient::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
+        let core = ActorCore {
             uid: 0,
             system: self.clone(),
             parent: None,
@@ -84,41 +84,41 @@ impl SystemCore {
         // SAFETY: `begin` gave us the token, which we hand to no thread.
         let mut owner = unsafe { local.mailbox.owner() };
         owner.close();
-        drop(owner.close_lane());
+        drop(owner.close_system_queue());
         // SAFETY: the header of a new `Local<M>` with a count of one, which passes over.
         unsafe { ActorRef::from_header(NonNull::from(Box::leak(local)).cast()) }
     }
 
     /// Returns the reference at `/deadLetters`, not yet of any type of message.
-    pub(crate) fn dead_letters_any(self: &StdArc<Self>) -> AnyRef {
-        self.nobody::<Never>(dead_letters_path()).any_local()
+    pub(crate) fn dead_letters_any(self: &StdArc<Self>) -> AnyActorRef {
+        self.empty_ref_at::<Never>(dead_letters_path()).any_local()
     }
 }
 
-impl Core {
+impl ActorCore {
     /// Returns whether this cell belongs to an empty reference, and so never was an actor.
-    pub fn is_nobody(&self) -> bool {
+    pub fn is_empty_ref(&self) -> bool {
         matches!(self.name, Name::Nobody(_))
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     /// Returns the reference that takes `M` although the actor behind this reference does not. For the head of a router
     /// this is the reference of the router. For an empty reference without a type it is an empty reference of any type.
     pub(crate) fn stand_in<M: Send + 'static>(&self, takes: TypeId) -> Option<ActorRef<M>> {
         let core = self.core();
         match &core.name {
             Name::Nobody(path) if takes == TypeId::of::<Never>() => {
-                Some(core.system.nobody(ActorPath::clone(path)))
+                Some(core.system.empty_ref_at(ActorPath::clone(path)))
             }
             _ => core.children.front(),
         }
     }
 }
 
-struct Nobody<M>(PhantomData<fn(M)>);
+struct EmptyRecipient<M>(PhantomData<fn(M)>);
 
-impl<M: Send + 'static> Nobody<M> {
+impl<M: Send + 'static> EmptyRecipient<M> {
     const VTABLE: VTable = VTable {
         free: Self::free,
         core_offset: offset_of!(Local<M>, core),
@@ -129,8 +129,8 @@ impl<M: Send + 'static> Nobody<M> {
 
     /// # Safety
     ///
-    /// The last reference to a `Local<M>` made by [`SystemCore::nobody`] is gone.
-    unsafe fn free(header: NonNull<Header>) -> Option<AnyRef> {
+    /// The last reference to a `Local<M>` made by [`SystemCore::empty_ref_at`] is gone.
+    unsafe fn free(header: NonNull<Header>) -> Option<AnyActorRef> {
         // SAFETY: by contract a boxed `Local<M>` without any other reference to it.
         let local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
         drop_guarded(local);

@@ -3,10 +3,10 @@
 
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
-use crate::ask::timekeeper::Timekeeper;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Inquiry};
 
 use crate::core::system::SystemCore;
@@ -27,16 +27,16 @@ pub struct ActorIdentity {
     /// The requested selection, wildcards included.
     pub selection: ActorPath,
     /// The actor that answers; `None` if no actor is there, or if the actor has ended without answering.
-    pub actor: Option<AnyRef>,
+    pub actor: Option<AnyActorRef>,
 }
 
 /// The function that takes the answers to a single request.
-type Answer = dyn Fn(Option<AnyRef>) + Send + Sync;
+type Answer = dyn Fn(Option<AnyActorRef>) + Send + Sync;
 
-impl AnyRef {
+impl AnyActorRef {
     /// Asks the actor for its reference, behind the messages in its mailbox. The actor answers between two messages;
     /// `answer` gets `None` if the actor ends before.
-    pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
+    pub(crate) fn inquire(&self, answer: impl Fn(Option<AnyActorRef>) + Send + Sync + 'static) {
         // A refused request is dropped, and its drop answers with `None`.
         let _ = self.send_positioned(Control::Identify(Box::new(Question(Some(StdArc::new(answer))))));
     }
@@ -47,13 +47,13 @@ impl AnyRef {
 struct Question(Option<StdArc<Answer>>);
 
 impl Inquiry for Question {
-    fn answer(mut self: Box<Self>, actor: AnyRef) {
+    fn answer(mut self: Box<Self>, actor: AnyActorRef) {
         self.end(Some(actor));
     }
 }
 
 impl Question {
-    fn end(&mut self, actor: Option<AnyRef>) {
+    fn end(&mut self, actor: Option<AnyActorRef>) {
         if let Some(answer) = self.0.take() {
             // The function that makes a message of the answer is user code.
             let told = guarded(|| {
@@ -89,11 +89,11 @@ impl Selection {
     /// struct Finder;
     /// impl Actor for Finder {
     ///     type Message = ActorIdentity;
-    ///     fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
     ///         ctx.select("../*")?.identify(ctx.me(), |identity| identity);
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> Done {
+    ///     fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> HandlerResult {
     ///         println!("{:?}", identity.actor);
     ///         Ok(())
     ///     }
@@ -120,7 +120,7 @@ impl Selection {
     /// # struct Idle;
     /// # impl Actor for Idle {
     /// #     type Message = u32;
-    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("shop").build()?;
@@ -135,10 +135,10 @@ impl Selection {
     pub fn resolve_one(&self, timeout: Duration) -> Resolution {
         let selection = self.path();
         let core = self.system().core();
-        let ask = match timekeeper(core) {
-            Some(timekeeper) if timeout.is_zero() => ask::failed(AskError::NoTime, timekeeper),
-            Some(timekeeper) => {
-                let (reply_to, ask) = ask::begin(timekeeper);
+        let ask = match ask_clock(core) {
+            Some(ask_clock) if timeout.is_zero() => ask::failed(AskError::NoTime, ask_clock),
+            Some(ask_clock) => {
+                let (reply_to, ask) = ask::begin(ask_clock);
                 // The reply port is dropped with the last request: when all requests are answered, and none by an
                 // actor, the ask has failed.
                 self.inquire(move |actor| {
@@ -150,13 +150,13 @@ impl Selection {
                 ask.within(timeout)
             }
             None => {
-                ask::failed(AskError::undeliverable(), Timekeeper::Static(&crate::time::no_system::NO_SYSTEM))
+                ask::failed(AskError::undeliverable(), AskClock::Static(&crate::time::no_system::NO_SYSTEM))
             }
         };
         Resolution { ask, selection }
     }
 
-    fn inquire(&self, answer: impl Fn(Option<AnyRef>) + Send + Sync + 'static) {
+    fn inquire(&self, answer: impl Fn(Option<AnyActorRef>) + Send + Sync + 'static) {
         let answer: StdArc<Answer> = StdArc::new(answer);
         match self.resolve() {
             Found::Missing(_) => drop(Question(Some(answer))),
@@ -173,15 +173,15 @@ impl Selection {
 }
 
 /// Returns the clock of a system that has not ended.
-fn timekeeper(core: &SystemCore) -> Option<Timekeeper> {
-    core.tree().map(|tree| Timekeeper::System(tree.root))
+fn ask_clock(core: &SystemCore) -> Option<AskClock> {
+    core.tree().map(|tree| AskClock::System(tree.root))
 }
 
 /// The pending answer to [`Selection::resolve_one`]: [`wait`](Self::wait) for it, or await it under any executor.
 #[must_use = "a resolution that is dropped is given up"]
 #[derive(Debug)]
 pub struct Resolution {
-    ask: Ask<AnyRef>,
+    ask: Ask<AnyActorRef>,
     selection: ActorPath,
 }
 
@@ -192,14 +192,14 @@ impl Resolution {
     ///
     /// [`ActorNotFound`] if no actor is there, if no actor answered in time, or if this is a work-stealing worker,
     /// which must not wait.
-    pub fn wait(self) -> Result<AnyRef, ActorNotFound> {
+    pub fn wait(self) -> Result<AnyActorRef, ActorNotFound> {
         let Self { ask, selection } = self;
         ask.wait().map_err(|cause| ActorNotFound { selection, cause })
     }
 }
 
 impl Future for Resolution {
-    type Output = Result<AnyRef, ActorNotFound>;
+    type Output = Result<AnyActorRef, ActorNotFound>;
 
     /// # Panics
     ///

@@ -2,7 +2,7 @@
 
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::{ActorPath, Name};
 use crate::path::error::{PathError, PathFault};
@@ -20,7 +20,7 @@ impl SystemRef {
     /// # struct Idle;
     /// # impl Actor for Idle {
     /// #     type Message = u32;
-    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
@@ -34,7 +34,7 @@ impl SystemRef {
     /// # Errors
     ///
     /// [`LookupError`] if the text is no path, the path is in another system, or no actor is there.
-    pub fn actor_at(&self, path: &str) -> Result<AnyRef, LookupError> {
+    pub fn actor_at(&self, path: &str) -> Result<AnyActorRef, LookupError> {
         let root = ActorPath::from_names(std::iter::empty());
         self.core().actor_at(&root.join(path)?)
     }
@@ -57,7 +57,7 @@ impl<M: Send + 'static> Context<M> {
     /// # Errors
     ///
     /// [`LookupError`].
-    pub fn actor_at(&self, path: &str) -> Result<AnyRef, LookupError> {
+    pub fn actor_at(&self, path: &str) -> Result<AnyActorRef, LookupError> {
         self.core().system.actor_at(&self.path().join(path)?)
     }
 
@@ -72,7 +72,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl SystemCore {
-    fn actor_at(self: &StdArc<Self>, path: &ActorPath) -> Result<AnyRef, LookupError> {
+    fn actor_at(self: &StdArc<Self>, path: &ActorPath) -> Result<AnyActorRef, LookupError> {
         self.check_address(path)?;
         let nobody = || LookupError::NoActor { path: path.clone() };
         let mut at = self.tree().ok_or_else(nobody)?.root;
@@ -84,7 +84,7 @@ impl SystemCore {
                 Err(LookupError::OtherIncarnation { path: path.clone(), found: at.uid() })
             }
             // The actor has ended, and its parent has not heard of the end yet.
-            _ if at.is_closed() && !at.core().is_nobody() => Err(nobody()),
+            _ if at.is_closed() && !at.core().is_empty_ref() => Err(nobody()),
             _ => Ok(at),
         }
     }
@@ -100,7 +100,7 @@ impl SystemCore {
     }
 
     /// Returns the child of this name. The root has `/deadLetters` in addition, which is no actor.
-    pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyRef, name: &str) -> Option<AnyRef> {
+    pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyActorRef, name: &str) -> Option<AnyActorRef> {
         let core = parent.core();
         let is_root = core.parent.is_none() && !matches!(core.name, Name::Nobody(_));
         if is_root && name == DEAD_LETTERS {

@@ -6,10 +6,10 @@
 
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, WrongType};
+use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::{ActorPath, PARENT, bad_character, elements, parse_uid};
-use crate::path::address::Address;
+use crate::path::address::SystemAddress;
 use crate::path::error::{PathError, PathFault};
 use crate::sync::HashSet;
 use std::cmp::Ordering;
@@ -28,7 +28,7 @@ use std::sync::Arc as StdArc;
 /// # struct Till;
 /// # impl Actor for Till {
 /// #     type Message = u32;
-/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("shop").build()?;
@@ -44,7 +44,7 @@ use std::sync::Arc as StdArc;
 pub struct Selection {
     system: SystemRef,
     /// The actor at which the path begins; `None` for the root.
-    anchor: Option<AnyRef>,
+    anchor: Option<AnyActorRef>,
     elements: StdArc<[Element]>,
 }
 
@@ -60,7 +60,7 @@ enum Element {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "an actor of another type got no copy, and only this says so"]
-pub struct Delivered {
+pub struct SelectionDelivery {
     /// The number of actors that took a copy. An actor that refused its copy, since it has stopped or its mailbox is
     /// full, is not counted: that copy is a dead letter.
     pub reached: usize,
@@ -91,7 +91,7 @@ pub enum SelectError<M> {
 
 /// The result of a walk.
 pub(crate) enum Found {
-    Actors(Vec<AnyRef>),
+    Actors(Vec<AnyActorRef>),
     /// No actor is at this path.
     Missing(ActorPath),
 }
@@ -124,11 +124,14 @@ impl<M: Send + 'static> Context<M> {
 
 impl Element {
     /// Returns the position of the first element, behind the address if there is one, and the elements.
-    fn parse_all(text: &str, system: impl FnOnce() -> Address) -> Result<(usize, StdArc<[Self]>), PathError> {
+    fn parse_all(
+        text: &str,
+        system: impl FnOnce() -> SystemAddress,
+    ) -> Result<(usize, StdArc<[Self]>), PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
         }
-        let begin = match Address::split(text)? {
+        let begin = match SystemAddress::split(text)? {
             Some((address, begin)) if address == system() => begin,
             Some((_, end)) => return Err(PathError::new(text, &text[..end], 0, PathFault::Elsewhere)),
             None => 0,
@@ -170,24 +173,24 @@ impl Element {
 
 impl Selection {
     /// Selects from `anchor`, or from the root if the text begins there.
-    pub(crate) fn from_actor(anchor: &AnyRef, text: &str) -> Result<Self, PathError> {
+    pub(crate) fn from_actor(anchor: &AnyActorRef, text: &str) -> Result<Self, PathError> {
         Self::parse(SystemRef::new(anchor.core().system.clone()), Some(anchor.clone()), text)
     }
 
-    fn parse(system: SystemRef, anchor: Option<AnyRef>, text: &str) -> Result<Self, PathError> {
+    fn parse(system: SystemRef, anchor: Option<AnyActorRef>, text: &str) -> Result<Self, PathError> {
         let (begin, elements) = Element::parse_all(text, || system.address())?;
         let anchor = if begin > 0 || text.starts_with('/') { None } else { anchor };
         Ok(Self { system, anchor, elements })
     }
 
     /// Checks the text of a selection in the system of this address.
-    pub(crate) fn check(text: &str, address: &Address) -> Result<(), PathError> {
+    pub(crate) fn check(text: &str, address: &SystemAddress) -> Result<(), PathError> {
         Element::parse_all(text, || address.clone()).map(drop)
     }
 
     /// Returns the path from the root, with its wildcards. `..` removes the element before it, also a wildcard.
     pub fn path(&self) -> ActorPath {
-        let anchor = self.anchor.as_ref().map(AnyRef::path);
+        let anchor = self.anchor.as_ref().map(AnyActorRef::path);
         requested(anchor, &self.elements)
     }
 
@@ -214,9 +217,9 @@ impl Selection {
     /// Each copy is a message of its own, also in the [`Ledger`](crate::Ledger). Where no actor is, the message is a
     /// dead letter whose recipient is the requested path. After a wildcard that matched more than one actor, places
     /// without an actor below the matches are skipped without a dead letter. Actors of another type are skipped and
-    /// [reported](Delivered::other_type); nothing is sent to them, and so nothing is counted.
-    pub fn tell<M: Clone + Send + 'static>(&self, message: M) -> Delivered {
-        let mut delivered = Delivered::default();
+    /// [reported](SelectionDelivery::other_type); nothing is sent to them, and so nothing is counted.
+    pub fn tell<M: Clone + Send + 'static>(&self, message: M) -> SelectionDelivery {
+        let mut delivered = SelectionDelivery::default();
         let targets = self.targets::<M>(&mut delivered);
         let Some((last, others)) = targets.split_last() else { return delivered };
         if !others.is_empty() {
@@ -238,11 +241,11 @@ impl Selection {
     /// # Errors
     ///
     /// [`SelectError`] hands the message back if the path has a wildcard, or the actor takes another type.
-    pub fn tell_one<M: Send + 'static>(&self, message: M) -> Result<Delivered, SelectError<M>> {
+    pub fn tell_one<M: Send + 'static>(&self, message: M) -> Result<SelectionDelivery, SelectError<M>> {
         if self.has_wildcard() {
             return Err(SelectError::Wildcard { message, selection: self.path() });
         }
-        let mut delivered = Delivered::default();
+        let mut delivered = SelectionDelivery::default();
         let targets = self.targets::<M>(&mut delivered);
         match (targets.first(), delivered.other_type.pop()) {
             (Some(target), _) => {
@@ -255,7 +258,7 @@ impl Selection {
     }
 
     /// Returns the recipients of the message: an empty reference where no actor is.
-    fn targets<M: Send + 'static>(&self, delivered: &mut Delivered) -> Vec<ActorRef<M>> {
+    fn targets<M: Send + 'static>(&self, delivered: &mut SelectionDelivery) -> Vec<ActorRef<M>> {
         match self.resolve() {
             Found::Missing(path) => {
                 delivered.missing = Some(path.clone());
@@ -263,7 +266,7 @@ impl Selection {
             }
             Found::Actors(actors) => {
                 let typed =
-                    |actor: AnyRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
+                    |actor: AnyActorRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
                 actors.into_iter().filter_map(typed).collect()
             }
         }
@@ -289,7 +292,7 @@ impl Selection {
                     // A temporary actor is found by its exact name alone.
                     Element::Pattern(_) if *actor == tree.temp => {}
                     Element::Pattern(pattern) => {
-                        let matches = |child: &AnyRef| is_match(pattern, &child.core().name.text());
+                        let matches = |child: &AnyActorRef| is_match(pattern, &child.core().name.text());
                         next.extend(actor.core().children.all().into_iter().filter(matches));
                     }
                 }
@@ -299,7 +302,7 @@ impl Selection {
             }
             if *element == Element::Parent {
                 // Siblings have one parent.
-                let mut seen: HashSet<AnyRef> = HashSet::default();
+                let mut seen: HashSet<AnyActorRef> = HashSet::default();
                 next.retain(|actor| seen.insert(actor.clone()));
             }
             fanned_out |= next.len() > 1;
@@ -309,7 +312,7 @@ impl Selection {
     }
 }
 
-impl Delivered {
+impl SelectionDelivery {
     fn send<M: Send + 'static>(&mut self, target: &ActorRef<M>, message: M) {
         match target.send(message) {
             Ok(()) => self.reached += 1,
@@ -387,7 +390,7 @@ impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The parents of the anchor are known, so leading `..` elements are resolved.
         let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
-        let up = |actor: &AnyRef| actor.core().parent.clone();
+        let up = |actor: &AnyActorRef| actor.core().parent.clone();
         let mut base = (0..ups).fold(self.anchor.clone(), |at, _| at.as_ref().and_then(up));
         let mut names = Vec::new();
         // The root has no parent and no name.

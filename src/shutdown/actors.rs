@@ -1,7 +1,7 @@
 //! Tasks that end actors, and wait until they have ended.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::shutdown::coordinated::{AddTaskError, CoordinatedShutdown, TaskHandle};
 
 impl CoordinatedShutdown {
@@ -18,7 +18,7 @@ impl CoordinatedShutdown {
         actor: &ActorRef<M>,
         message: Option<M>,
     ) -> Result<TaskHandle, AddTaskError> {
-        let Some(watched) = actor.any() else {
+        let Some(watched) = actor.untyped() else {
             return Err(AddTaskError::NotAnActor { task: name.to_owned() });
         };
         let actor = actor.clone();
@@ -51,9 +51,9 @@ impl CoordinatedShutdown {
         &self,
         phase: &str,
         name: &str,
-        actors: impl IntoIterator<Item = AnyRef>,
+        actors: impl IntoIterator<Item = AnyActorRef>,
     ) -> Result<TaskHandle, AddTaskError> {
-        let actors: Vec<AnyRef> = actors.into_iter().collect();
+        let actors: Vec<AnyActorRef> = actors.into_iter().collect();
         self.add_future(phase, name, move || async move {
             for actor in actors {
                 let ended = actor.when_ended();

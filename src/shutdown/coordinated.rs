@@ -1,6 +1,6 @@
 //! The coordinated shutdown of one system: its tasks, and the run over them.
 
-use crate::actor::actor::Done;
+use crate::actor::actor::HandlerResult;
 use crate::core::extensions::Extension;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::dispatch::stepping::Reached;
@@ -177,7 +177,7 @@ impl CoordinatedShutdown {
         &self,
         phase: &str,
         name: &str,
-        task: impl FnOnce() -> Done + Send + 'static,
+        task: impl FnOnce() -> HandlerResult + Send + 'static,
     ) -> Result<TaskHandle, AddTaskError> {
         self.add_future(phase, name, move || async move { task() })
     }
@@ -195,7 +195,7 @@ impl CoordinatedShutdown {
         make: impl FnOnce() -> F + Send + 'static,
     ) -> Result<TaskHandle, AddTaskError>
     where
-        F: Future<Output = Done> + Send + 'static,
+        F: Future<Output = HandlerResult> + Send + 'static,
     {
         // What is refused is dropped while the error is on its way.
         let make = Guarded::new(make);

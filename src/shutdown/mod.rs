@@ -19,7 +19,7 @@
 //! # struct Store;
 //! # impl Actor for Store {
 //! #     type Message = u32;
-//! #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+//! #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
 //! # }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let system = System::builder("shop").build()?;
@@ -28,7 +28,7 @@
 //!
 //! let shutdown = system.coordinated_shutdown();
 //! shutdown.add_task(phase::SERVICE_UNBIND, "close the port", || Ok(()))?;
-//! let flow = [&intake, &store].map(|actor| actor.any().expect("an actor"));
+//! let flow = [&intake, &store].map(|actor| actor.untyped().expect("an actor"));
 //! shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", flow)?;
 //! // With the feature `signals`: shutdown.on_signals()?;
 //!

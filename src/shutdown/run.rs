@@ -5,7 +5,7 @@
 //! alarm at the phase's deadline, by the system's clock.
 
 use super::phase;
-use crate::actor::actor::Done;
+use crate::actor::actor::HandlerResult;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// What a task does: made when its phase begins.
 pub type Work = Box<dyn FnOnce() -> Running + Send>;
 
-type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
+type Running = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 per_thread! {
     /// The system for whose run this thread performs a task. Only compared: the task keeps it.
@@ -334,7 +334,7 @@ impl Progress {
         self.end(place, done, took());
     }
 
-    fn end(&self, place: usize, done: Done, took: Duration) {
+    fn end(&self, place: usize, done: HandlerResult, took: Duration) {
         let outcome = match done {
             Ok(()) => TaskOutcome::Done,
             // The text is made by user code.

@@ -1,10 +1,10 @@
 //! An actor whose mail the test reads.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::{AnyRef, Watchable};
+use crate::core::any_actor_ref::{AnyActorRef, Watchable};
 use crate::core::control::{Control, Terminated};
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
@@ -59,7 +59,7 @@ pub struct Probe<M: Send + 'static> {
 
 /// What a probe that [fishes](Probe::fish_for) does with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fish {
+pub enum FishOutcome {
     /// That is the one.
     Take,
     /// Let it go, and look at the next.
@@ -80,7 +80,7 @@ enum Event<M> {
 }
 
 /// The actor behind a probe.
-struct Keeper<M>(StdArc<Inbox<M>>);
+struct ProbeActor<M>(StdArc<Inbox<M>>);
 
 impl<M> Inbox<M> {
     fn put(&self, event: Event<M>) {
@@ -89,15 +89,15 @@ impl<M> Inbox<M> {
     }
 }
 
-impl<M: Send + 'static> Actor for Keeper<M> {
+impl<M: Send + 'static> Actor for ProbeActor<M> {
     type Message = M;
 
-    fn receive(&mut self, message: M, _: &mut Context<M>) -> Done {
+    fn receive(&mut self, message: M, _: &mut Context<M>) -> HandlerResult {
         self.0.put(Event::Message(message));
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<M>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<M>) -> HandlerResult {
         self.0.put(Event::Terminated(terminated));
         Ok(())
     }
@@ -124,7 +124,7 @@ impl<M: Send + 'static> Probe<M> {
         let kept = inbox.clone();
         // Internal: a mailbox that is meant for the actors under test could refuse what it is to keep.
         let builder = ActorBuilder::new(system.core().system_guardian(), None).internal();
-        let actor = builder.spawn(move || Keeper(kept.clone()));
+        let actor = builder.spawn(move || ProbeActor(kept.clone()));
         let actor = actor.unwrap_or_else(|error| panic!("cannot make a probe: {error}"));
         Self { actor, system: system.clone(), inbox }
     }
@@ -180,7 +180,7 @@ impl<M: Send + 'static> Probe<M> {
     /// struct Clerk;
     /// impl Actor for Clerk {
     ///     type Message = ();
-    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> Done { Ok(()) }
+    ///     fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult { Ok(()) }
     /// }
     ///
     /// let system = TestSystem::new();
@@ -235,7 +235,7 @@ impl<M: Send + 'static> Probe<M> {
         }
     }
 
-    fn me(&self) -> AnyRef {
+    fn me(&self) -> AnyActorRef {
         self.actor.any_local()
     }
 
@@ -353,7 +353,7 @@ impl<M: Debug + Send + 'static> Probe<M> {
     /// let go before.
     ///
     /// ```
-    /// use pointsman::testkit::{Fish, Probe, TestSystem};
+    /// use pointsman::testkit::{FishOutcome, Probe, TestSystem};
     ///
     /// let system = TestSystem::new();
     /// let probe: Probe<u32> = system.probe();
@@ -361,27 +361,27 @@ impl<M: Debug + Send + 'static> Probe<M> {
     ///     probe.actor_ref().tell(number);
     /// }
     /// let large = probe.fish_for(|number| match number {
-    ///     0 => Fish::Fail("no zeros".into()),
-    ///     1..10 => Fish::Skip,
-    ///     _ => Fish::Take,
+    ///     0 => FishOutcome::Fail("no zeros".into()),
+    ///     1..10 => FishOutcome::Skip,
+    ///     _ => FishOutcome::Take,
     /// });
     /// assert_eq!(large, 40);
     /// probe.expect(5);
     /// system.finish();
     /// ```
     #[track_caller]
-    pub fn fish_for(&self, mut judge: impl FnMut(&M) -> Fish) -> M {
+    pub fn fish_for(&self, mut judge: impl FnMut(&M) -> FishOutcome) -> M {
         let mut skipped = Vec::new();
         loop {
             let event = self.next();
             let came = match event {
                 Ok(Event::Message(message)) => match judge(&message) {
-                    Fish::Take => return message,
-                    Fish::Skip => {
+                    FishOutcome::Take => return message,
+                    FishOutcome::Skip => {
                         skipped.push(message);
                         continue;
                     }
-                    Fish::Fail(reason) => format!("{message:?}: {reason}"),
+                    FishOutcome::Fail(reason) => format!("{message:?}: {reason}"),
                 },
                 Ok(terminated) => format!("{terminated:?}"),
                 Err(nothing) => nothing.to_owned(),

@@ -3,7 +3,7 @@
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::build_error::BuildError;
 use crate::core::ledger::Ledger;
 use crate::core::system::SystemRef;
@@ -56,7 +56,7 @@ const NAMED_MAX: usize = 32;
 /// struct Echo;
 /// impl Actor for Echo {
 ///     type Message = ActorRef<&'static str>;
-///     fn receive(&mut self, from: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+///     fn receive(&mut self, from: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
 ///         from.tell("here");
 ///         ctx.stop();
 ///         Ok(())
@@ -246,7 +246,7 @@ impl TestSystem {
     /// }
     /// impl Actor for Oracle {
     ///     type Message = OracleMsg;
-    ///     fn receive(&mut self, message: OracleMsg, ctx: &mut Context<OracleMsg>) -> Done {
+    ///     fn receive(&mut self, message: OracleMsg, ctx: &mut Context<OracleMsg>) -> HandlerResult {
     ///         match message {
     ///             OracleMsg::Question(reply_to) => {
     ///                 self.0 = Some(reply_to);
@@ -383,7 +383,7 @@ impl TestSystem {
     fn running(&self) -> Vec<String> {
         let allowed = lock(&self.allowed);
         let mut running = Vec::new();
-        let mut open: Vec<AnyRef> = self.handle.user().into_iter().flat_map(children).collect();
+        let mut open: Vec<AnyActorRef> = self.handle.user().into_iter().flat_map(children).collect();
         while let Some(actor) = open.pop() {
             let path = actor.path().to_string();
             if allowed.all || allowed.paths.contains(&path) {
@@ -399,7 +399,7 @@ impl TestSystem {
 }
 
 /// In the order in which a stack gives them back by name.
-fn children(actor: AnyRef) -> impl Iterator<Item = AnyRef> {
+fn children(actor: AnyActorRef) -> impl Iterator<Item = AnyActorRef> {
     actor.core().children.all().into_iter().rev()
 }
 

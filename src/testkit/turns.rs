@@ -8,7 +8,7 @@ use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{HashMap, Mutex, lock};
 use crate::testkit::seeds::Again;
-use crate::thread_context::sender::Aside;
+use crate::thread_context::sender::SenderGuard;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;
@@ -96,7 +96,7 @@ impl Turns {
         };
         let stands_for_worker = matches!(kind, Kind::WorkStealing | Kind::CallingThread);
         let outcome = {
-            let _aside = Aside::step();
+            let _aside = SenderGuard::step();
             turn_within(|| standing_for(stands_for_worker, || task.run(&turn)))
         };
         let mut state = lock(&self.state);

@@ -27,9 +27,9 @@ per_thread! {
 }
 
 /// One hop, taken back when dropped.
-pub struct Hop(());
+pub struct HopGuard(());
 
-impl Hop {
+impl HopGuard {
     /// Takes a hop; returns `None` if there have been too many.
     #[inline]
     pub fn take() -> Option<Self> {
@@ -41,7 +41,7 @@ impl Hop {
             before => Self::take_next(hops, before),
         });
         // In a thread whose thread-locals are gone, only the stack would end a cycle.
-        // A `Hop` is made only where it was taken, since its drop takes it back.
+        // A `HopGuard` is made only where it was taken, since its drop takes it back.
         taken.unwrap_or(true).then(|| Self(()))
     }
 
@@ -57,19 +57,19 @@ impl Hop {
     }
 
     #[cold]
-    fn give_back(hops: &Cell<u32>, now: u32) {
+    fn return_hop(hops: &Cell<u32>, now: u32) {
         // The visits of a send end with its outermost hop.
         let left = now.saturating_sub(1);
         hops.set(if left % VISIT == 0 { 0 } else { left });
     }
 }
 
-impl Drop for Hop {
+impl Drop for HopGuard {
     #[inline]
     fn drop(&mut self) {
         let _ = HOPS.try_with(|hops| match hops.get() {
             1 => hops.set(0),
-            now => Self::give_back(hops, now),
+            now => Self::return_hop(hops, now),
         });
     }
 }

@@ -157,16 +157,16 @@ pub fn leave() {
 /// A guard during whose life turns may run within the code of the calling thread, possibly itself a turn. After the
 /// guard, the sender is the same as before.
 #[derive(Debug)]
-pub struct Aside(*const CursorsSlot);
+pub struct SenderGuard(*const CursorsSlot);
 
-impl Aside {
+impl SenderGuard {
     #[inline]
     pub fn step() -> Self {
         Self(SENDER.try_with(|sender| sender.replace(ptr::null())).unwrap_or(ptr::null()))
     }
 }
 
-impl Drop for Aside {
+impl Drop for SenderGuard {
     #[inline]
     fn drop(&mut self) {
         let _ = SENDER.try_with(|sender| sender.set(self.0));
@@ -193,7 +193,7 @@ pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> 
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{Aside, Cursors, CursorsSlot, Position, enter, leave, with_cursors};
+    use super::{Cursors, CursorsSlot, Position, SenderGuard, enter, leave, with_cursors};
     use std::sync::Arc as StdArc;
 
     fn next(cursors: &mut Cursors, identity: &StdArc<()>) -> usize {
@@ -228,7 +228,7 @@ mod tests {
         let first = who();
         assert!(first.is_some());
         let within = {
-            let _aside = Aside::step();
+            let _aside = SenderGuard::step();
             let thread = who();
             // SAFETY: as above.
             unsafe { enter(&other) };

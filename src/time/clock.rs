@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::sync::{Arc, Mutex, lock};
 
 /// The function that a clock calls when it has been moved, with the time that the clock was moved to.
-pub type OnAdvance = Box<dyn Fn(Duration) + Send + Sync>;
+pub type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// A source of time for an actor system.
 ///
@@ -59,7 +59,7 @@ pub trait Clock: Send + Sync + 'static {
     /// for a real clock only.
     ///
     /// The clock keeps the function as long as it lives, so the function should hold what it wakes weakly.
-    fn on_advance(&self, moved: OnAdvance) {
+    fn on_advance(&self, moved: AdvanceHook) {
         drop(moved);
     }
 }
@@ -111,7 +111,7 @@ struct Shared {
 struct State {
     now: Duration,
     /// Replaced, never changed, so that a move can call the subscribers without the lock.
-    subscribers: StdArc<[StdArc<OnAdvance>]>,
+    subscribers: StdArc<[StdArc<AdvanceHook>]>,
 }
 
 impl SystemClock {
@@ -171,7 +171,7 @@ impl Clock for ManualClock {
         false
     }
 
-    fn on_advance(&self, moved: OnAdvance) {
+    fn on_advance(&self, moved: AdvanceHook) {
         let moved = StdArc::new(moved);
         let mut state = lock(&self.shared.state);
         state.subscribers = state.subscribers.iter().cloned().chain([moved]).collect();
@@ -193,7 +193,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A subscriber, and the times that it was given.
-    fn recorder() -> (OnAdvance, Arc<Mutex<Vec<Duration>>>) {
+    fn recorder() -> (AdvanceHook, Arc<Mutex<Vec<Duration>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&seen);
         (Box::new(move |now| lock(&record).push(now)), seen)

@@ -130,19 +130,19 @@ impl List {
 
 /// The list that an entry is in.
 #[derive(Clone, Copy)]
-enum Place {
+enum WheelPosition {
     Due,
     Slot { level: usize, slot: usize },
 }
 
-impl Place {
+impl WheelPosition {
     #[inline]
-    fn of(deadline: u64, now: u64) -> Place {
+    fn of(deadline: u64, now: u64) -> WheelPosition {
         if deadline <= now {
-            return Place::Due;
+            return WheelPosition::Due;
         }
         let level = (deadline ^ now).ilog2() / DIGIT_BITS;
-        Place::Slot { level: level as usize, slot: digit(deadline, level) }
+        WheelPosition::Slot { level: level as usize, slot: digit(deadline, level) }
     }
 }
 
@@ -297,8 +297,8 @@ impl<T> Wheel<T> {
     #[inline]
     fn append(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline;
-        let place = Place::of(deadline, self.now);
-        if let Place::Slot { level, slot } = place {
+        let place = WheelPosition::of(deadline, self.now);
+        if let WheelPosition::Slot { level, slot } = place {
             self.occupied_levels |= 1 << level;
             self.occupied_slots[level] |= 1 << slot;
         }
@@ -333,7 +333,7 @@ impl<T> Wheel<T> {
 
     /// Corrects the ends of the list from which `entry` was taken.
     fn move_ends(&mut self, entry: &Entry<T>) {
-        let place = Place::of(entry.deadline, self.now);
+        let place = WheelPosition::of(entry.deadline, self.now);
         let list = self.list_mut(place);
         if entry.previous == NONE {
             list.first = entry.next;
@@ -343,7 +343,7 @@ impl<T> Wheel<T> {
         }
         if list.is_empty() {
             *list = List::EMPTY;
-            if let Place::Slot { level, slot } = place {
+            if let WheelPosition::Slot { level, slot } = place {
                 self.mark_empty(level, slot);
             }
         }
@@ -358,10 +358,10 @@ impl<T> Wheel<T> {
     }
 
     #[inline]
-    fn list_mut(&mut self, place: Place) -> &mut List {
+    fn list_mut(&mut self, place: WheelPosition) -> &mut List {
         match place {
-            Place::Due => &mut self.due,
-            Place::Slot { level, slot } => &mut self.slots[level][slot],
+            WheelPosition::Due => &mut self.due,
+            WheelPosition::Slot { level, slot } => &mut self.slots[level][slot],
         }
     }
 }
@@ -401,9 +401,9 @@ mod tests {
                 let entry = &wheel.entries[index as usize];
                 assert_eq!(entry.previous, previous);
                 assert!(entry.deadline >= list.earliest);
-                match Place::of(entry.deadline, wheel.now) {
-                    Place::Due => assert_eq!(place, None),
-                    Place::Slot { level, slot } => assert_eq!(place, Some((level, slot))),
+                match WheelPosition::of(entry.deadline, wheel.now) {
+                    WheelPosition::Due => assert_eq!(place, None),
+                    WheelPosition::Slot { level, slot } => assert_eq!(place, Some((level, slot))),
                 }
                 listed += 1;
                 (previous, index) = (index, entry.next);

@@ -6,8 +6,8 @@
 use crate::core::extensions::Extension;
 use crate::failure::guarded;
 use crate::group::config::GroupConfig;
-use crate::topology::error::{Rejection, TopologyError};
-use crate::topology::member::Member;
+use crate::topology::error::{ConfigRejected, TopologyError};
+use crate::topology::member::GroupMember;
 use crate::topology::plan::Topology;
 use crate::util::panic::drop_guarded;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(crate) fn read(toml: &str) -> Result<Sections, TopologyError> {
 /// A change is a group with the configuration that the group is to get.
 pub(crate) struct Change {
     pub name: String,
-    pub member: StdArc<dyn Member>,
+    pub member: StdArc<dyn GroupMember>,
     pub config: GroupConfig,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
         let found = guarded(|| Ok(change.member.prepare(&change.config)));
         match found.unwrap_or_else(|failure| Err(format!("it panicked: {failure}"))) {
             Ok(update) => prepared.push(update),
-            Err(reason) => rejections.push(Rejection { group: change.name.clone(), reason }),
+            Err(reason) => rejections.push(ConfigRejected { group: change.name.clone(), reason }),
         }
     }
     if !rejections.is_empty() {
@@ -97,14 +97,14 @@ impl Topology {
     /// unless `force` is set. A group without a section has an empty section. A keyed group without
     /// [`config`](crate::topology::GroupPlan::config) looks at nothing in its section.
     ///
-    /// An [entrypoint](super::Local::entrypoint) may call this from the moment on at which it gets its own, empty
+    /// An [entrypoint](super::DeclaredGroup::entrypoint) may call this from the moment on at which it gets its own, empty
     /// configuration, while the topology still [starts](Self::start). The text is then the first configuration of the
     /// other groups. A section for the entrypoint itself reaches the entrypoint from the thread that starts the
     /// topology, behind the empty configuration. In this case the entrypoint is not among the names that this returns,
     /// and a rejection by the entrypoint is the error of `start`.
     ///
     /// Returns the names of the groups that follow their new sections, in the order of declaration. A group whose
-    /// [`update`](super::Member::update) panics is logged as an error and is not among these names; the next
+    /// [`update`](super::GroupMember::update) panics is logged as an error and is not among these names; the next
     /// configuration counts as changed for that group, whatever it says.
     ///
     /// # Errors

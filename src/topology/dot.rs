@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// shows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Connection {
+pub struct RouteEdge {
     /// The sender's group.
     pub from: String,
     /// The group that gets the messages.

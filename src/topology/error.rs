@@ -1,7 +1,7 @@
 //! A topology error says what is wrong with a topology.
 
 use crate::core::error::SendError;
-use crate::core::multi_send::Report;
+use crate::core::multi_send::SendReport;
 use crate::path::error::NameError;
 use std::fmt;
 
@@ -56,14 +56,14 @@ pub enum TopologyError {
     /// Groups reject their sections of the configuration: no group has got its section.
     Rejected {
         /// The groups that reject, and their reasons.
-        rejections: Vec<Rejection>,
+        rejections: Vec<ConfigRejected>,
     },
 }
 
 /// A rejection says that a group rejects its section of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Rejection {
+pub struct ConfigRejected {
     /// The group.
     pub group: String,
     /// The reason that the group gives.
@@ -102,7 +102,7 @@ impl fmt::Display for TopologyError {
             }
             Self::Rejected { rejections } => {
                 f.write_str("configuration rejected")?;
-                for (number, Rejection { group, reason }) in rejections.iter().enumerate() {
+                for (number, ConfigRejected { group, reason }) in rejections.iter().enumerate() {
                     write!(f, "{} `topology.{group}`: {reason}", if number == 0 { ':' } else { ';' })?;
                 }
                 Ok(())
@@ -128,19 +128,19 @@ impl From<NameError> for TopologyError {
 
 /// A refusal gives back a message that no recipient took, with the outcomes of its copies.
 #[non_exhaustive]
-pub struct Refusal<M> {
+pub struct SendRefused<M> {
     /// The message.
     pub message: M,
     /// The outcomes of the copies: all zeros if there was no recipient.
-    pub report: Report,
+    pub report: SendReport,
     /// Whether there was a group to send the message to.
     pub(crate) has_route: bool,
     /// Whether a keyed group has discarded the message.
     pub(crate) is_discarded: bool,
 }
 
-impl<M> Refusal<M> {
-    /// Returns the error of the simple verbs: [`SendError::Full`] if any recipient was full.
+impl<M> SendRefused<M> {
+    /// Returns the error of the simple verbs: [`SendError::OverflowPolicy`] if any recipient was full.
     pub fn into_error(self) -> SendError<M> {
         match self.report {
             _ if !self.has_route => SendError::NoRoute(self.message),
@@ -151,13 +151,13 @@ impl<M> Refusal<M> {
     }
 }
 
-impl<M> fmt::Debug for Refusal<M> {
+impl<M> fmt::Debug for SendRefused<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refusal").field("report", &self.report).finish_non_exhaustive()
     }
 }
 
-impl<M> fmt::Display for Refusal<M> {
+impl<M> fmt::Display for SendRefused<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.has_route {
             false => f.write_str("no route leads anywhere for this message: define one with `route_to`"),
@@ -166,4 +166,4 @@ impl<M> fmt::Display for Refusal<M> {
     }
 }
 
-impl<M> std::error::Error for Refusal<M> {}
+impl<M> std::error::Error for SendRefused<M> {}

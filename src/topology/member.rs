@@ -1,7 +1,7 @@
 //! A member is the part behind a group that its topology starts, configures and ends.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
@@ -14,17 +14,17 @@ use std::sync::Arc as StdArc;
 /// This trait is for recipients that can be mounted as a group of messages of type `D`: an actor, a router, a keyed
 /// group.
 ///
-/// An implementation for another type lets that type be mounted, too: see [`Member`].
-pub trait Mount<D> {
+/// An implementation for another type lets that type be mounted, too: see [`GroupMember`].
+pub trait IntoMember<D> {
     /// Returns the reference of the group.
     fn reference(&self) -> ActorRef<D>;
 
     /// Returns the member by which the topology manages the group.
-    fn member(&self) -> StdArc<dyn Member>;
+    fn member(&self) -> StdArc<dyn GroupMember>;
 }
 
 /// A member is a group as its topology manages it: control goes this way, and never through the group's messages.
-pub trait Member: Send + Sync + 'static {
+pub trait GroupMember: Send + Sync + 'static {
     /// Validates a new configuration in its first phase: the group says whether it could follow the configuration.
     /// Nothing is to change.
     ///
@@ -55,10 +55,10 @@ pub trait Member: Send + Sync + 'static {
     fn terminate(&self, reason: &str);
 
     /// Returns the actor whose end is the group's end; `None` if the group has no end.
-    fn watched(&self) -> Option<AnyRef>;
+    fn watched(&self) -> Option<AnyActorRef>;
 
     /// Returns the present actors of the group.
-    fn actors(&self) -> Vec<AnyRef>;
+    fn actors(&self) -> Vec<AnyActorRef>;
 
     /// Subscribes an actor to the statuses of the group's actors, under this name of the group. By default the
     /// subscriber is told nothing.
@@ -68,9 +68,9 @@ pub trait Member: Send + Sync + 'static {
 }
 
 /// This member is a plain reference: to an actor, or to the head of a router whose handle was not mounted.
-struct Plain(Option<AnyRef>);
+struct Plain(Option<AnyActorRef>);
 
-impl Member for Plain {
+impl GroupMember for Plain {
     /// Closes the mailbox: the actor ends once it has handled the messages that it has. A router's head has no
     /// messages, so it ends at once and stops its pool: mount the [`Router`] itself.
     fn terminate(&self, _: &str) {
@@ -79,36 +79,36 @@ impl Member for Plain {
         }
     }
 
-    fn watched(&self) -> Option<AnyRef> {
+    fn watched(&self) -> Option<AnyActorRef> {
         self.0.clone()
     }
 
-    fn actors(&self) -> Vec<AnyRef> {
+    fn actors(&self) -> Vec<AnyActorRef> {
         self.0.iter().cloned().collect()
     }
 }
 
-impl<D: Send + 'static> Mount<D> for ActorRef<D> {
+impl<D: Send + 'static> IntoMember<D> for ActorRef<D> {
     fn reference(&self) -> ActorRef<D> {
         self.clone()
     }
 
-    fn member(&self) -> StdArc<dyn Member> {
-        StdArc::new(Plain(self.any()))
+    fn member(&self) -> StdArc<dyn GroupMember> {
+        StdArc::new(Plain(self.untyped()))
     }
 }
 
-impl<D: Send + 'static> Mount<D> for Router<D> {
+impl<D: Send + 'static> IntoMember<D> for Router<D> {
     fn reference(&self) -> ActorRef<D> {
         self.to_ref()
     }
 
-    fn member(&self) -> StdArc<dyn Member> {
+    fn member(&self) -> StdArc<dyn GroupMember> {
         StdArc::new(self.clone())
     }
 }
 
-impl<D: Send + 'static> Member for Router<D> {
+impl<D: Send + 'static> GroupMember for Router<D> {
     /// [Drains](Router::drain) the router, and waits for nothing.
     fn terminate(&self, _: &str) {
         // A head that is ending already is not told.
@@ -117,26 +117,26 @@ impl<D: Send + 'static> Member for Router<D> {
         }
     }
 
-    fn watched(&self) -> Option<AnyRef> {
-        self.head().any()
+    fn watched(&self) -> Option<AnyActorRef> {
+        self.head().untyped()
     }
 
-    fn actors(&self) -> Vec<AnyRef> {
+    fn actors(&self) -> Vec<AnyActorRef> {
         self.watched().into_iter().collect()
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Mount<M> for Group<M, K> {
+impl<M: Send + 'static, K: GroupKey> IntoMember<M> for Group<M, K> {
     fn reference(&self) -> ActorRef<M> {
         self.to_ref()
     }
 
-    fn member(&self) -> StdArc<dyn Member> {
+    fn member(&self) -> StdArc<dyn GroupMember> {
         StdArc::new(self.clone())
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupMember for Group<M, K> {
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
         self.prepare_config(config).map(drop)
     }
@@ -156,15 +156,15 @@ impl<M: Send + 'static, K: GroupKey> Member for Group<M, K> {
         Group::terminate(self, reason);
     }
 
-    fn watched(&self) -> Option<AnyRef> {
+    fn watched(&self) -> Option<AnyActorRef> {
         Some(self.head().clone())
     }
 
-    fn actors(&self) -> Vec<AnyRef> {
-        self.board.actors()
+    fn actors(&self) -> Vec<AnyActorRef> {
+        self.group_state.actors()
     }
 
     fn subscribe_statuses(&self, name: &str, subscriber: &ActorRef<StatusReport<String>>) {
-        self.board.subscribe(reports_to(name, subscriber, K::to_string));
+        self.group_state.subscribe(reports_to(name, subscriber, K::to_string));
     }
 }

@@ -5,10 +5,10 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::DeadLetterReason;
-use crate::core::multi_send::{Copier, Copies, Way};
+use crate::core::multi_send::{Copier, Copies, SendOp};
 use crate::core::system::SystemRef;
 use crate::sync::OnceLock;
-use crate::topology::wraps::{Carries, taken_back};
+use crate::topology::wraps::{Wraps, taken_back};
 use crate::util::panic::drop_guarded;
 use std::any::Any;
 use std::fmt;
@@ -18,8 +18,8 @@ use std::sync::Arc as StdArc;
 /// An outlet sends messages of a single type for the members of a group, to all groups that the topology routes them
 /// to.
 ///
-/// An outlet is resolved once, by [`Local::outlet`](super::Local::outlet) or
-/// [`Mounted::outlet`](super::Mounted::outlet), and kept: a clone costs a count, and a send looks up nothing. Until its
+/// An outlet is resolved once, by [`DeclaredGroup::outlet`](super::DeclaredGroup::outlet) or
+/// [`MountedGroup::outlet`](super::MountedGroup::outlet), and kept: a clone costs a count, and a send looks up nothing. Until its
 /// group is mounted, the outlet leads nowhere.
 pub struct Outlet<M: Send + 'static> {
     pub(crate) table: StdArc<Table<M>>,
@@ -59,7 +59,7 @@ pub struct Route<M> {
     pub conditions: Vec<Condition<M>>,
     /// The route always holds.
     pub always: bool,
-    pub port: Box<dyn Port<M>>,
+    pub port: Box<dyn MessageDestination<M>>,
 }
 
 impl<M> Route<M> {
@@ -70,35 +70,35 @@ impl<M> Route<M> {
 }
 
 /// A mount point holds the reference of a declared group after it is mounted.
-pub struct Berth<D> {
+pub struct MountPoint<D> {
     pub name: StdArc<str>,
     pub group: OnceLock<ActorRef<D>>,
 }
 
 /// This trait offers messages of a single type to a destination.
-pub trait Port<M>: Send + Sync {
-    /// As [`Spread::spread`](crate::core::multi_send::Spread::spread).
-    fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
+pub trait MessageDestination<M>: Send + Sync {
+    /// As [`MultiRecipient::spread`](crate::core::multi_send::MultiRecipient::spread).
+    fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
 
     /// Turns a message back that this port has wrapped.
-    fn turn_back(&self, message: Box<dyn Any + Send>) -> M;
+    fn restore(&self, message: Box<dyn Any + Send>) -> M;
 }
 
 /// A destination is the far end of a route, a group whose messages carry those of type `M`.
-pub struct Entrance<M, D> {
-    berth: StdArc<Berth<D>>,
+pub struct GroupDestination<M, D> {
+    mount_point: StdArc<MountPoint<D>>,
     carried: PhantomData<fn(M)>,
 }
 
-impl<M, D> Entrance<M, D> {
-    pub fn new(berth: StdArc<Berth<D>>) -> Self {
-        Self { berth, carried: PhantomData }
+impl<M, D> GroupDestination<M, D> {
+    pub fn new(mount_point: StdArc<MountPoint<D>>) -> Self {
+        Self { mount_point, carried: PhantomData }
     }
 }
 
-impl<M: Send + 'static, D: Carries<M> + Send + 'static> Port<M> for Entrance<M, D> {
-    fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
-        let Some(group) = self.berth.group.get() else {
+impl<M: Send + 'static, D: Wraps<M> + Send + 'static> MessageDestination<M> for GroupDestination<M, D> {
+    fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
+        let Some(group) = self.mount_point.group.get() else {
             way.refuse_nowhere::<M>(DeadLetterReason::NoActor);
             return Err(message);
         };
@@ -107,7 +107,7 @@ impl<M: Send + 'static, D: Carries<M> + Send + 'static> Port<M> for Entrance<M, 
         way.delivery(inside).offer(group, D::from(message)).map_err(taken_back)
     }
 
-    fn turn_back(&self, message: Box<dyn Any + Send>) -> M {
+    fn restore(&self, message: Box<dyn Any + Send>) -> M {
         taken_back(*message.downcast::<D>().expect("what waited is what was offered here"))
     }
 }
@@ -118,15 +118,15 @@ struct Inside<'a, M, D> {
     carrier: PhantomData<fn(D)>,
 }
 
-impl<M, D: Carries<M>> Copier<D> for Inside<'_, M, D> {
-    fn set_apart(&self, clone: D) -> D {
-        D::from(self.copier.set_apart(taken_back(clone)))
+impl<M, D: Wraps<M>> Copier<D> for Inside<'_, M, D> {
+    fn with_own_ports(&self, clone: D) -> D {
+        D::from(self.copier.with_own_ports(taken_back(clone)))
     }
 }
 
 impl<M: Send + 'static> Table<M> {
     /// Offers the message to every group whose route holds. Every condition is evaluated, in the order of definition.
-    pub fn offer(&self, message: M, way: &Way<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
+    pub fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
         let Some(routes) = self.routes.get() else { return Err(message) };
         let mut copies = Copies::of(message);
         let mut chosen: Option<(usize, &Route<M>)> = None;
@@ -136,21 +136,21 @@ impl<M: Send + 'static> Table<M> {
                 if let Some((index, before)) = chosen.replace((index, route)) {
                     way.offers_copies();
                     let copy = copies.next(|message| routes.copy(message, copier));
-                    copies.take_back(before.offer(index, copy, way, copier).err());
+                    copies.reclaim_copy(before.offer(index, copy, way, copier).err());
                 }
             }
         }
         if let Some((index, last)) = chosen {
             let copy = copies.last();
-            copies.take_back(last.offer(index, copy, way, copier).err());
+            copies.reclaim_copy(last.offer(index, copy, way, copier).err());
         }
-        copies.left_over()
+        copies.into_unsent()
     }
 
     /// Turns back a message that has waited in vain.
-    pub fn turn_back(&self, message: Box<dyn Any + Send>, route: usize) -> M {
+    pub fn restore(&self, message: Box<dyn Any + Send>, route: usize) -> M {
         let route = self.routes.get().and_then(|routes| routes.list.get(route));
-        route.expect("it was sent on its way by this route").port.turn_back(message)
+        route.expect("it was sent on its way by this route").port.restore(message)
     }
 }
 
@@ -159,7 +159,7 @@ impl<M> Routes<M> {
         let clone = self.clone.expect("two routes are only for messages that can be cloned")(message);
         match copier {
             None => clone,
-            Some(copier) => copier.set_apart(clone),
+            Some(copier) => copier.with_own_ports(clone),
         }
     }
 }
@@ -169,7 +169,7 @@ impl<M> Route<M> {
         &self,
         index: usize,
         message: M,
-        way: &Way<'_>,
+        way: &SendOp<'_>,
         copier: Option<&dyn Copier<M>>,
     ) -> Result<(), M> {
         way.enter(index, || self.port.offer(message, way, copier))

@@ -1,20 +1,20 @@
 //! A topology declares groups and the routes between them, and mounts a recipient behind each group.
 
-use crate::ask::timekeeper::Timekeeper;
+use crate::ask::ask_clock::AskClock;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::system::SystemRef;
 use crate::group::config::GroupConfig;
 use crate::path::actor_path::check_name;
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use crate::time::no_system::NO_SYSTEM;
 use crate::topology::config::{Change, Sections, give};
-use crate::topology::dot::Connection;
+use crate::topology::dot::RouteEdge;
 use crate::topology::error::TopologyError;
-use crate::topology::member::{Member, Mount};
-use crate::topology::outlet::{Berth, Condition, Entrance, Outlet, Route, Routes, Table};
-use crate::topology::start::Course;
-use crate::topology::wraps::Carries;
+use crate::topology::member::{GroupMember, IntoMember};
+use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
+use crate::topology::start::StartState;
+use crate::topology::wraps::Wraps;
 use crate::util::panic::drop_guarded;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::sync::Arc as StdArc;
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::{Outlet, Sending};
+/// use pointsman::topology::{Outlet, SendExt};
 ///
 /// #[derive(Clone)]
 /// struct Order {
@@ -47,17 +47,17 @@ use std::sync::Arc as StdArc;
 /// struct Gateway(Outlet<Order>);
 /// # impl Actor for Gateway {
 /// #     type Message = Order;
-/// #     fn receive(&mut self, order: Order, _: &mut Context<Order>) -> Done { Ok(self.0.try_send(order)?) }
+/// #     fn receive(&mut self, order: Order, _: &mut Context<Order>) -> HandlerResult { Ok(self.0.try_send(order)?) }
 /// # }
 /// # struct Ledger;
 /// # impl Actor for Ledger {
 /// #     type Message = LedgerMsg;
-/// #     fn receive(&mut self, _: LedgerMsg, _: &mut Context<LedgerMsg>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: LedgerMsg, _: &mut Context<LedgerMsg>) -> HandlerResult { Ok(()) }
 /// # }
 /// # struct Audit;
 /// # impl Actor for Audit {
 /// #     type Message = AuditMsg;
-/// #     fn receive(&mut self, _: AuditMsg, _: &mut Context<AuditMsg>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: AuditMsg, _: &mut Context<AuditMsg>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
@@ -92,7 +92,7 @@ pub struct Topology {
 pub(crate) struct Shared {
     system: SystemRef,
     groups: Mutex<Vec<Entry>>,
-    pub course: Course,
+    pub course: StartState,
 }
 
 /// An entry keeps the data of a declared group.
@@ -107,13 +107,13 @@ pub(crate) struct Entry {
     pub is_starting: bool,
     stop_order: i32,
     /// `None` until the group is mounted.
-    pub member: Option<StdArc<dyn Member>>,
+    pub member: Option<StdArc<dyn GroupMember>>,
     /// The configuration in effect; `None` if the group never got one, or panicked when it applied the last one.
     pub config: Option<GroupConfig>,
     /// The section that a configuration had for the group while the group was being started, and that the group gets
     /// next.
     pub deferred: Option<GroupConfig>,
-    connections: Vec<Connection>,
+    connections: Vec<RouteEdge>,
 }
 
 impl Entry {
@@ -132,7 +132,8 @@ impl SystemRef {
 impl Topology {
     /// Returns a topology without groups.
     pub fn new(system: &SystemRef) -> Self {
-        let shared = Shared { system: system.clone(), groups: Mutex::new(Vec::new()), course: Course::new() };
+        let shared =
+            Shared { system: system.clone(), groups: Mutex::new(Vec::new()), course: StartState::new() };
         Self { shared: StdArc::new(shared) }
     }
 
@@ -141,7 +142,7 @@ impl Topology {
     /// # Errors
     ///
     /// [`TopologyError::Name`] and [`TopologyError::DuplicateGroup`]. The rules for names are those of actors.
-    pub fn local<D: Send + 'static>(&self, name: &str) -> Result<Local<D>, TopologyError> {
+    pub fn local<D: Send + 'static>(&self, name: &str) -> Result<DeclaredGroup<D>, TopologyError> {
         check_name(name)?;
         let name: StdArc<str> = name.into();
         let mut groups = lock(&self.shared.groups);
@@ -163,8 +164,8 @@ impl Topology {
             connections: Vec::new(),
         });
         drop(groups);
-        let berth = StdArc::new(Berth { name, group: OnceLock::new() });
-        Ok(Local { topology: self.clone(), index, berth, drafts: Mutex::default() })
+        let mount_point = StdArc::new(MountPoint { name, group: OnceLock::new() });
+        Ok(DeclaredGroup { topology: self.clone(), index, mount_point, drafts: Mutex::default() })
     }
 
     pub(crate) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
@@ -227,11 +228,11 @@ impl Topology {
         &self.shared.system
     }
 
-    pub(crate) fn timekeeper(&self) -> Timekeeper {
-        self.shared.system.user().map_or(Timekeeper::Static(&NO_SYSTEM), Timekeeper::System)
+    pub(crate) fn ask_clock(&self) -> AskClock {
+        self.shared.system.user().map_or(AskClock::Static(&NO_SYSTEM), AskClock::System)
     }
 
-    pub(crate) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn Member>>> {
+    pub(crate) fn members_by_stop_order(&self) -> Vec<Vec<StdArc<dyn GroupMember>>> {
         let mut by_order = BTreeMap::<i32, Vec<_>>::new();
         for entry in lock(&self.shared.groups).iter() {
             by_order.entry(entry.stop_order).or_default().extend(entry.member.clone());
@@ -240,13 +241,13 @@ impl Topology {
     }
 
     /// Returns the mounted members, with their names.
-    pub(crate) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn Member>)> {
+    pub(crate) fn members(&self) -> Vec<(StdArc<str>, StdArc<dyn GroupMember>)> {
         let groups = lock(&self.shared.groups);
         groups.iter().filter_map(|entry| Some((entry.name.clone(), entry.member.clone()?))).collect()
     }
 
     /// Returns the actors of all groups.
-    pub(crate) fn actors(&self) -> Vec<AnyRef> {
+    pub(crate) fn actors(&self) -> Vec<AnyActorRef> {
         let members: Vec<_> =
             lock(&self.shared.groups).iter().filter_map(|entry| entry.member.clone()).collect();
         members.iter().flat_map(|member| member.actors()).collect()
@@ -266,7 +267,7 @@ impl Topology {
 
     /// Returns the route edges between mounted groups, in the order of the groups and of the definition of their
     /// routes.
-    pub fn connections(&self) -> Vec<Connection> {
+    pub fn connections(&self) -> Vec<RouteEdge> {
         let groups = lock(&self.shared.groups);
         let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
         let all = groups.iter().flat_map(|group| &group.connections);
@@ -293,7 +294,7 @@ pub struct GroupInfo {
     pub name: String,
     /// The name of the type of message that the group takes.
     pub message_type: &'static str,
-    /// Whether the group was declared to be an [entrypoint](Local::entrypoint).
+    /// Whether the group was declared to be an [entrypoint](DeclaredGroup::entrypoint).
     pub is_entrypoint: bool,
 }
 
@@ -302,10 +303,10 @@ pub struct GroupInfo {
 /// Until the group is [mounted](Self::mount), routes that begin at the group can be defined. `D` is the type of message
 /// that the group takes.
 #[must_use = "a group that is never mounted is an error at the start"]
-pub struct Local<D> {
+pub struct DeclaredGroup<D> {
     topology: Topology,
     index: usize,
-    berth: StdArc<Berth<D>>,
+    mount_point: StdArc<MountPoint<D>>,
     /// A `Draft<M>` for each type of message that the group routes, by the type.
     drafts: Mutex<HashMap<TypeId, Box<dyn AnyDraft>>>,
 }
@@ -337,10 +338,10 @@ impl<M: Send + 'static> AnyDraft for Draft<M> {
     }
 }
 
-impl<D: Send + 'static> Local<D> {
+impl<D: Send + 'static> DeclaredGroup<D> {
     /// Returns the group's name.
     pub fn name(&self) -> &str {
-        &self.berth.name
+        &self.mount_point.name
     }
 
     /// Declares this group an entrypoint, which is started first, with an empty configuration. An entrypoint normally
@@ -368,18 +369,18 @@ impl<D: Send + 'static> Local<D> {
     /// # struct Shard;
     /// # impl Actor for Shard {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     ///
     /// /// Distributes what another service says, here its own first message.
     /// struct Configurer(Topology);
     /// impl Actor for Configurer {
     ///     type Message = String;
-    ///     fn started(&mut self, ctx: &mut Context<String>) -> Done {
+    ///     fn started(&mut self, ctx: &mut Context<String>) -> HandlerResult {
     ///         ctx.me().tell("[topology.shards]\ncount = 3".to_owned());
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, text: String, _: &mut Context<String>) -> Done {
+    ///     fn receive(&mut self, text: String, _: &mut Context<String>) -> HandlerResult {
     ///         self.0.reconfigure(&text, false)?;
     ///         Ok(())
     ///     }
@@ -427,10 +428,14 @@ impl<D: Send + 'static> Local<D> {
     /// Several routes between the same two groups are a single route: the message goes there once if any of the
     /// conditions holds. (In elfo the message goes there once for each.) Conditions run on the senders' threads, many
     /// at a time, for each message. All conditions are evaluated, and they should be pure and short.
-    pub fn route_to<M, E>(&self, to: &Local<E>, when: impl Fn(&M) -> bool + Send + Sync + 'static) -> &Self
+    pub fn route_to<M, E>(
+        &self,
+        to: &DeclaredGroup<E>,
+        when: impl Fn(&M) -> bool + Send + Sync + 'static,
+    ) -> &Self
     where
         M: Clone + Send + 'static,
-        E: Carries<M> + Send + 'static,
+        E: Wraps<M> + Send + 'static,
     {
         self.add_route(to, Some(Box::new(when)), Some(M::clone)).expect("it can be cloned");
         self
@@ -438,10 +443,10 @@ impl<D: Send + 'static> Local<D> {
 
     /// Routes all messages of type `M`, which members of this group send without naming a recipient, to `to`; as
     /// [`route_to`](Self::route_to) with a condition that always holds.
-    pub fn route_all_to<M, E>(&self, to: &Local<E>) -> &Self
+    pub fn route_all_to<M, E>(&self, to: &DeclaredGroup<E>) -> &Self
     where
         M: Clone + Send + 'static,
-        E: Carries<M> + Send + 'static,
+        E: Wraps<M> + Send + 'static,
     {
         self.add_route(to, None, Some(M::clone)).expect("it can be cloned");
         self
@@ -455,12 +460,12 @@ impl<D: Send + 'static> Local<D> {
     /// [`TopologyError::SecondRoute`] if messages of this type are routed to another group.
     pub fn route_only_to<M, E>(
         &self,
-        to: &Local<E>,
+        to: &DeclaredGroup<E>,
         when: impl Fn(&M) -> bool + Send + Sync + 'static,
     ) -> Result<&Self, TopologyError>
     where
         M: Send + 'static,
-        E: Carries<M> + Send + 'static,
+        E: Wraps<M> + Send + 'static,
     {
         self.add_route(to, Some(Box::new(when)), None)?;
         Ok(self)
@@ -468,15 +473,15 @@ impl<D: Send + 'static> Local<D> {
 
     fn add_route<M, E>(
         &self,
-        to: &Local<E>,
+        to: &DeclaredGroup<E>,
         when: Option<Condition<M>>,
         clone: Option<fn(&M) -> M>,
     ) -> Result<(), TopologyError>
     where
         M: Send + 'static,
-        E: Carries<M> + Send + 'static,
+        E: Wraps<M> + Send + 'static,
     {
-        let connection = Connection {
+        let connection = RouteEdge {
             from: self.name().to_owned(),
             to: to.name().to_owned(),
             message_type: std::any::type_name::<M>(),
@@ -487,7 +492,7 @@ impl<D: Send + 'static> Local<D> {
         let added = self.with_draft(|draft: &mut Draft<M>| {
             let routes = &mut draft.routes;
             routes.clone = routes.clone.or(clone);
-            let index = match routes.list.iter().position(|route| route.to == to.berth.name) {
+            let index = match routes.list.iter().position(|route| route.to == to.mount_point.name) {
                 Some(index) => index,
                 None => {
                     if let (Some(first), None) = (routes.list.first(), routes.clone) {
@@ -498,10 +503,10 @@ impl<D: Send + 'static> Local<D> {
                         });
                     }
                     routes.list.push(Route {
-                        to: to.berth.name.clone(),
+                        to: to.mount_point.name.clone(),
                         conditions: Vec::new(),
                         always: false,
-                        port: Box::new(Entrance::new(to.berth.clone())),
+                        port: Box::new(GroupDestination::new(to.mount_point.clone())),
                     });
                     routes.list.len() - 1
                 }
@@ -515,7 +520,7 @@ impl<D: Send + 'static> Local<D> {
         drop_guarded(when);
         added?;
         self.topology.change(self.index, |entry| {
-            let same = |other: &&mut Connection| {
+            let same = |other: &&mut RouteEdge| {
                 (&other.to, other.message_type) == (&connection.to, connection.message_type)
             };
             match entry.connections.iter_mut().find(same) {
@@ -536,7 +541,7 @@ impl<D: Send + 'static> Local<D> {
         let mut drafts = lock(&self.drafts);
         let draft = drafts.entry(TypeId::of::<M>()).or_insert_with(|| {
             let table = Table {
-                group: self.berth.name.clone(),
+                group: self.mount_point.name.clone(),
                 system: self.topology.shared.system.clone(),
                 routes: OnceLock::new(),
             };
@@ -547,38 +552,39 @@ impl<D: Send + 'static> Local<D> {
     }
 
     /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes.
-    pub fn mount(self, group: &impl Mount<D>) -> Mounted<D> {
-        let Self { topology, index, berth, drafts } = self;
+    pub fn mount(self, group: &impl IntoMember<D>) -> MountedGroup<D> {
+        let Self { topology, index, mount_point, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let tables = drafts.into_iter().map(|(message, draft)| (message, draft.fix())).collect();
         let (reference, member) = (group.reference(), group.member());
-        let unmounted = berth.group.set(reference.clone()).is_ok();
+        let unmounted = mount_point.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
         topology.change(index, |entry| entry.member = Some(member));
-        let group = MountedGroup { system: topology.shared.system.clone(), berth, reference, tables };
-        Mounted { group: StdArc::new(group) }
+        let group =
+            MountedGroupData { system: topology.shared.system.clone(), mount_point, reference, tables };
+        MountedGroup { group: StdArc::new(group) }
     }
 }
 
 /// A mounted group is a declared group of a [`Topology`] with a recipient behind it. A clone is another handle to the
 /// same group.
-pub struct Mounted<D> {
-    group: StdArc<MountedGroup<D>>,
+pub struct MountedGroup<D> {
+    group: StdArc<MountedGroupData<D>>,
 }
 
 /// The handles to a mounted group share this data.
-struct MountedGroup<D> {
+struct MountedGroupData<D> {
     system: SystemRef,
-    berth: StdArc<Berth<D>>,
+    mount_point: StdArc<MountPoint<D>>,
     reference: ActorRef<D>,
     /// An `StdArc<Table<M>>` for each type of message that the group routes or has an outlet for, by the type.
     tables: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
 }
 
-impl<D: Send + 'static> Mounted<D> {
+impl<D: Send + 'static> MountedGroup<D> {
     /// Returns the group's name.
     pub fn name(&self) -> &str {
-        &self.group.berth.name
+        &self.group.mount_point.name
     }
 
     /// Returns the reference of the group. A message to this reference passes no routes.
@@ -592,27 +598,27 @@ impl<D: Send + 'static> Mounted<D> {
         let known = self.group.tables.get(&TypeId::of::<M>());
         let known = known.and_then(|table| table.downcast_ref::<StdArc<Table<M>>>());
         let table = known.cloned().unwrap_or_else(|| {
-            let (group, system) = (self.group.berth.name.clone(), self.group.system.clone());
+            let (group, system) = (self.group.mount_point.name.clone(), self.group.system.clone());
             StdArc::new(Table { group, system, routes: OnceLock::new() })
         });
         Outlet { table }
     }
 }
 
-impl<D> Clone for Mounted<D> {
+impl<D> Clone for MountedGroup<D> {
     fn clone(&self) -> Self {
         Self { group: self.group.clone() }
     }
 }
 
-impl<D> fmt::Debug for Mounted<D> {
+impl<D> fmt::Debug for MountedGroup<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mounted").field("name", &self.group.berth.name).finish_non_exhaustive()
+        f.debug_struct("Mounted").field("name", &self.group.mount_point.name).finish_non_exhaustive()
     }
 }
 
-impl<D> fmt::Debug for Local<D> {
+impl<D> fmt::Debug for DeclaredGroup<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("name", &self.berth.name).finish_non_exhaustive()
+        f.debug_struct("Local").field("name", &self.mount_point.name).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@
 //! counts as one more open token, so that the end of the tokens so far is not taken for the end of all.
 
 use crate::ask::error::{AskError, Outcome};
-use crate::ask::reply::{Behind, By, ReplyTo};
+use crate::ask::reply::{AnsweredBy, ReplyDestination, ReplyTo};
 use crate::core::dead_letters::is_unread;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::drop_guarded;
@@ -23,7 +23,7 @@ pub enum RequestError {
     /// code panics while the request is being sent (a route's condition, a `Clone`) counts as ignored, too: the drop
     /// does not show which code dropped the port.
     Ignored,
-    /// The time that the request was [given](super::Requesting::within) was up, and the copy was neither answered nor
+    /// The time that the request was [given](super::RequestBuilder::within) was up, and the copy was neither answered nor
     /// dropped: the copy waits for room, lies in a mailbox, or is held by a recipient.
     TimedOut,
 }
@@ -54,7 +54,7 @@ impl RequestError {
 pub type Replies<R> = Vec<Result<R, RequestError>>;
 
 /// This set gathers the answers to a request that has several recipients.
-pub struct Tokens<R> {
+pub struct ReplySet<R> {
     state: Mutex<State<R>>,
 }
 
@@ -66,15 +66,15 @@ struct State<R> {
     /// The number of tokens in all.
     made: usize,
     /// The use that outcomes are put to; `None` once the asker has them.
-    gathering: Option<Gathering<R>>,
+    gathering: Option<ReplyCollector<R>>,
 }
 
-enum Gathering<R> {
+enum ReplyCollector<R> {
     Any {
         asker: ReplyTo<R>,
         is_ignored: bool,
     },
-    /// The replies stay here until they are [taken](Tokens::take_all). The asker is told only that it may take them, so
+    /// The replies stay here until they are [taken](ReplySet::take_all). The asker is told only that it may take them, so
     /// that no reply is lost if the asker's time is up at that moment.
     All {
         /// `None` before the request is sent, and once the asker has been told.
@@ -83,20 +83,20 @@ enum Gathering<R> {
     },
 }
 
-impl<R: Send + 'static> Tokens<R> {
+impl<R: Send + 'static> ReplySet<R> {
     /// Returns the reply set of a request that is answered with its first reply.
     pub fn any(asker: ReplyTo<R>) -> StdArc<Self> {
-        Self::new(Gathering::Any { asker, is_ignored: false })
+        Self::new(ReplyCollector::Any { asker, is_ignored: false })
     }
 
     /// Returns the reply set of a request whose outcomes are [taken](Self::take_all) together.
     pub fn all() -> StdArc<Self> {
-        Self::new(Gathering::All { asker: None, replies: Vec::new() })
+        Self::new(ReplyCollector::All { asker: None, replies: Vec::new() })
     }
 
     /// Sets the port to tell when the outcomes may be taken; to be called before the request is sent.
     pub fn when_over(&self, tell: ReplyTo<()>) {
-        if let Some(Gathering::All { asker, .. }) = &mut lock(&self.state).gathering {
+        if let Some(ReplyCollector::All { asker, .. }) = &mut lock(&self.state).gathering {
             *asker = Some(tell);
         }
     }
@@ -109,7 +109,7 @@ impl<R: Send + 'static> Tokens<R> {
         let left = state.open - usize::from(state.is_sending);
         drop(state);
         match gathering {
-            Some(Gathering::All { asker: _, mut replies }) => {
+            Some(ReplyCollector::All { asker: _, mut replies }) => {
                 replies.extend((0..left).map(|_| Err(RequestError::TimedOut)));
                 replies
             }
@@ -117,7 +117,7 @@ impl<R: Send + 'static> Tokens<R> {
         }
     }
 
-    fn new(gathering: Gathering<R>) -> StdArc<Self> {
+    fn new(gathering: ReplyCollector<R>) -> StdArc<Self> {
         let state = State { open: 1, is_sending: true, made: 0, gathering: Some(gathering) };
         StdArc::new(Self { state: Mutex::new(state) })
     }
@@ -128,7 +128,7 @@ impl<R: Send + 'static> Tokens<R> {
         state.open += 1;
         state.made += 1;
         drop(state);
-        ReplyTo::to_own_sink(Token(self.clone()))
+        ReplyTo::to_own_sink(ReplySetPort(self.clone()))
     }
 
     /// Resolves a token, and hands back a reply that comes too late.
@@ -138,13 +138,13 @@ impl<R: Send + 'static> Tokens<R> {
             let mut state = lock(&self.state);
             state.open -= 1;
             match (&mut state.gathering, outcome) {
-                (Some(Gathering::Any { asker, .. }), Ok(reply)) if asker.wanted() => {
-                    let Some(Gathering::Any { asker, .. }) = state.gathering.take() else {
+                (Some(ReplyCollector::Any { asker, .. }), Ok(reply)) if asker.wanted() => {
+                    let Some(ReplyCollector::Any { asker, .. }) = state.gathering.take() else {
                         unreachable!("just seen")
                     };
-                    Some(Ended::Reply(asker, reply))
+                    Some(ReplySetCompletion::Reply(asker, reply))
                 }
-                (Some(Gathering::All { asker: Some(asker), replies }), Ok(reply)) if asker.wanted() => {
+                (Some(ReplyCollector::All { asker: Some(asker), replies }), Ok(reply)) if asker.wanted() => {
                     replies.push(Ok(reply));
                     state.take_if_over()
                 }
@@ -155,7 +155,7 @@ impl<R: Send + 'static> Tokens<R> {
                     state.take_if_over()
                 }
                 // The asker's time is up.
-                (Some(Gathering::All { asker: Some(asker), .. }), Err(_)) if !asker.wanted() => {
+                (Some(ReplyCollector::All { asker: Some(asker), .. }), Err(_)) if !asker.wanted() => {
                     state.fail(1, RequestError::TimedOut);
                     state.take_if_over()
                 }
@@ -192,23 +192,26 @@ impl<R: Send + 'static> Tokens<R> {
 impl<R: Send + 'static> State<R> {
     fn fail(&mut self, count: usize, error: RequestError) {
         match &mut self.gathering {
-            Some(Gathering::Any { is_ignored, .. }) => {
+            Some(ReplyCollector::Any { is_ignored, .. }) => {
                 *is_ignored |= count > 0 && error == RequestError::Ignored
             }
-            Some(Gathering::All { replies, .. }) => replies.extend((0..count).map(|_| Err(error))),
+            Some(ReplyCollector::All { replies, .. }) => replies.extend((0..count).map(|_| Err(error))),
             None => {}
         }
     }
 
-    fn take_if_over(&mut self) -> Option<Ended<R>> {
+    fn take_if_over(&mut self) -> Option<ReplySetCompletion<R>> {
         if self.open > 0 {
             return None;
         }
-        if let Some(Gathering::All { asker, .. }) = &mut self.gathering {
-            return asker.take().map(Ended::All);
+        if let Some(ReplyCollector::All { asker, .. }) = &mut self.gathering {
+            return asker.take().map(ReplySetCompletion::All);
         }
-        let Some(Gathering::Any { asker, is_ignored }) = self.gathering.take() else { return None };
-        Some(Ended::Failure(asker, if is_ignored { AskError::no_reply() } else { AskError::undeliverable() }))
+        let Some(ReplyCollector::Any { asker, is_ignored }) = self.gathering.take() else { return None };
+        Some(ReplySetCompletion::Failure(
+            asker,
+            if is_ignored { AskError::no_reply() } else { AskError::undeliverable() },
+        ))
     }
 }
 
@@ -216,20 +219,20 @@ impl<R> Drop for State<R> {
     /// Drops each reply that was not taken under a guard. A reply is the user's, and its drop may panic: of two panics
     /// at once the second would abort the process.
     fn drop(&mut self) {
-        if let Some(Gathering::All { replies, .. }) = self.gathering.take() {
+        if let Some(ReplyCollector::All { replies, .. }) = self.gathering.take() {
             replies.into_iter().for_each(drop_guarded);
         }
     }
 }
 
 /// This type is the news for the asker, which is told without the lock.
-enum Ended<R> {
+enum ReplySetCompletion<R> {
     Reply(ReplyTo<R>, R),
     Failure(ReplyTo<R>, AskError),
     All(ReplyTo<()>),
 }
 
-impl<R: Send + 'static> Ended<R> {
+impl<R: Send + 'static> ReplySetCompletion<R> {
     /// Tells the asker, and hands back a reply that is late.
     fn tell(self) -> Option<R> {
         match self {
@@ -248,17 +251,17 @@ impl<R: Send + 'static> Ended<R> {
 }
 
 /// A token is the reply port of a single copy.
-struct Token<R>(StdArc<Tokens<R>>);
+struct ReplySetPort<R>(StdArc<ReplySet<R>>);
 
-impl<R: Send + 'static> Behind<R> for Token<R> {
-    fn take(&self, outcome: Outcome<R>, _: By<'_>) -> Result<(), Outcome<R>> {
+impl<R: Send + 'static> ReplyDestination<R> for ReplySetPort<R> {
+    fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         self.0.resolve(outcome)
     }
 
     fn wanted(&self) -> bool {
         match &lock(&self.0.state).gathering {
-            Some(Gathering::Any { asker, .. }) => asker.wanted(),
-            Some(Gathering::All { asker, .. }) => asker.as_ref().is_some_and(ReplyTo::wanted),
+            Some(ReplyCollector::Any { asker, .. }) => asker.wanted(),
+            Some(ReplyCollector::All { asker, .. }) => asker.as_ref().is_some_and(ReplyTo::wanted),
             None => false,
         }
     }

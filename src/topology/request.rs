@@ -9,10 +9,10 @@ use crate::ask::reply::{Call, ReplyTo, Request, SinkHandle};
 use crate::ask::to_actor::Bound;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letters::unread;
-use crate::core::multi_send::{Copier, Mode, Offered};
+use crate::core::multi_send::{Copier, Offered, SendMode};
 use crate::core::pending_send::Awaited;
 use crate::topology::ask_all::{AskAll, gathered};
-use crate::topology::reply_set::{Replies, Tokens};
+use crate::topology::reply_set::{Replies, ReplySet};
 use crate::topology::send::Target;
 use crate::util::panic::drop_guarded;
 use std::fmt;
@@ -20,28 +20,28 @@ use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// A request that is about to be sent: see [`Sending::request`](crate::topology::Sending::request).
+/// A request that is about to be sent: see [`SendExt::request`](crate::topology::SendExt::request).
 #[must_use = "nothing is sent before `any` or `all`"]
-pub struct Requesting<'a, T, M, Q: Request> {
+pub struct RequestBuilder<'a, T, M, Q: Request> {
     target: &'a T,
     request: Q,
-    mode: Mode,
+    mode: SendMode,
     limit: Option<Duration>,
     message: PhantomData<fn(M)>,
 }
 
-impl<'a, T, M, Q> Requesting<'a, T, M, Q>
+impl<'a, T, M, Q> RequestBuilder<'a, T, M, Q>
 where
     T: Target<M>,
     M: From<Call<Q>> + Answerable + Send + 'static,
     Q: Request,
 {
     pub(crate) fn new(target: &'a T, request: Q) -> Self {
-        Self { target, request, mode: Mode::Wait, limit: None, message: PhantomData }
+        Self { target, request, mode: SendMode::Wait, limit: None, message: PhantomData }
     }
 
-    /// Sends the request by this mode; without it by [`Mode::Wait`], as elfo does.
-    pub fn by(mut self, mode: Mode) -> Self {
+    /// Sends the request by this mode; without it by [`SendMode::Wait`], as elfo does.
+    pub fn by(mut self, mode: SendMode) -> Self {
         self.mode = mode;
         self
     }
@@ -63,10 +63,10 @@ where
     /// has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later replies are
     /// late, dropped and counted; the others are not told. With a [limit](Self::within), a copy that still waits for room
     /// when the reply comes is a dead letter.
-    pub fn any(self) -> Ask<Q::Reply> {
+    pub fn first(self) -> Ask<Q::Reply> {
         let (asker, mut ask) = self.begin();
         if let Some(asker) = asker {
-            self.send(Tokens::any(asker), &mut ask);
+            self.send(ReplySet::any(asker), &mut ask);
         }
         ask
     }
@@ -78,23 +78,23 @@ where
     /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
     /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. What comes later is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
-        let tokens = Tokens::all();
+        let reply_set = ReplySet::all();
         let (asker, mut ask) = self.begin();
         if let Some(asker) = asker {
-            tokens.when_over(asker);
-            self.send(tokens.clone(), &mut ask);
+            reply_set.when_over(asker);
+            self.send(reply_set.clone(), &mut ask);
         }
-        AskAll::new(ask, tokens)
+        AskAll::new(ask, reply_set)
     }
 
-    /// As [`any`](Self::any), for actors: the answer comes as a message, which `wrap` makes of it.
+    /// As [`first`](Self::first), for actors: the answer comes as a message, which `wrap` makes of it.
     pub fn any_in<N: Send + 'static>(
         self,
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<Q::Reply, AskError>) -> N + Send + 'static,
     ) {
         if let Some((asker, mut handle)) = self.port_in(ctx, wrap) {
-            self.send(Tokens::any(asker), &mut handle);
+            self.send(ReplySet::any(asker), &mut handle);
         }
     }
 
@@ -104,22 +104,22 @@ where
         ctx: &Context<N>,
         wrap: impl FnOnce(Result<Replies<Q::Reply>, AskError>) -> N + Send + 'static,
     ) {
-        let tokens = Tokens::all();
-        let taken = tokens.clone();
+        let reply_set = ReplySet::all();
+        let taken = reply_set.clone();
         let wrap = move |told| wrap(gathered(told, &taken));
         if let Some((asker, mut handle)) = self.port_in(ctx, wrap) {
-            tokens.when_over(asker);
-            self.send(tokens, &mut handle);
+            reply_set.when_over(asker);
+            self.send(reply_set, &mut handle);
         }
     }
 
     /// Begins the ask; without its port if there is no time for it.
     fn begin<A>(&self) -> (Option<ReplyTo<A>>, Ask<A>) {
-        let timekeeper = self.target.timekeeper();
+        let ask_clock = self.target.ask_clock();
         match self.limit {
-            Some(Duration::ZERO) => (None, ask::failed(AskError::NoTime, timekeeper)),
+            Some(Duration::ZERO) => (None, ask::failed(AskError::NoTime, ask_clock)),
             limit => {
-                let (asker, ask) = ask::begin(timekeeper);
+                let (asker, ask) = ask::begin(ask_clock);
                 (Some(asker), limit.into_iter().fold(ask, Ask::within))
             }
         }
@@ -134,10 +134,10 @@ where
     }
 
     /// Sends it, and ends the ask if its limit is over before every recipient had room.
-    fn send(self, tokens: StdArc<Tokens<Q::Reply>>, asked: &mut impl Asked) {
-        let bound = Bound::by(self.limit, || self.target.timekeeper());
-        let hold = Hold { tokens: &tokens, recipients: 0 };
-        let message = M::from(Call::new(self.request, tokens.issue()));
+    fn send(self, reply_set: StdArc<ReplySet<Q::Reply>>, asked: &mut impl Asked) {
+        let bound = Bound::by(self.limit, || self.target.ask_clock());
+        let hold = RequestGuard { reply_set: &reply_set, recipients: 0 };
+        let message = M::from(Call::new(self.request, reply_set.issue()));
         let offer = || self.target.offer(message, self.mode, Some(&OwnPorts));
         let (offered, in_vain) = bound.send(|| None, || None, asked, offer);
         if let (Some(in_vain), Some(limit)) = (in_vain, self.limit) {
@@ -150,14 +150,14 @@ where
         let Offered { report, empty, is_discarded, left } = offered;
         match (left, self.target.system()) {
             (Some(message), Some(system)) => {
-                system.ledger().mine().dead_lettered(1);
+                system.ledger().for_this_thread().dead_lettered(1);
                 let reason = match report {
                     report if report.full > 0 => DeadLetterReason::Full,
                     report if report.closed > 0 => DeadLetterReason::Stopped,
                     _ if is_discarded => DeadLetterReason::Discarded,
                     _ => DeadLetterReason::NoRoutee,
                 };
-                system.dead_letters().bury(message, reason, || self.target.place());
+                system.dead_letters().publish_dead_letter(message, reason, || self.target.place());
             }
             (left, _) => unread(|| drop_guarded(left)),
         }
@@ -184,20 +184,20 @@ impl<R> Asked for SinkHandle<R> {
 }
 
 /// The sender's hold; given back also when user code unwinds.
-struct Hold<'a, R: Send + 'static> {
-    tokens: &'a Tokens<R>,
+struct RequestGuard<'a, R: Send + 'static> {
+    reply_set: &'a ReplySet<R>,
     recipients: usize,
 }
 
-impl<R: Send + 'static> Hold<'_, R> {
+impl<R: Send + 'static> RequestGuard<'_, R> {
     fn release(mut self, recipients: usize) {
         self.recipients = recipients;
     }
 }
 
-impl<R: Send + 'static> Drop for Hold<'_, R> {
+impl<R: Send + 'static> Drop for RequestGuard<'_, R> {
     fn drop(&mut self) {
-        self.tokens.sent_to(self.recipients);
+        self.reply_set.sent_to(self.recipients);
     }
 }
 
@@ -205,13 +205,13 @@ impl<R: Send + 'static> Drop for Hold<'_, R> {
 struct OwnPorts;
 
 impl<M: Answerable> Copier<M> for OwnPorts {
-    fn set_apart(&self, mut clone: M) -> M {
+    fn with_own_ports(&self, mut clone: M) -> M {
         clone.fork(&Attempt::another());
         clone
     }
 }
 
-impl<T, M, Q: Request> fmt::Debug for Requesting<'_, T, M, Q> {
+impl<T, M, Q: Request> fmt::Debug for RequestBuilder<'_, T, M, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Requesting")
             .field("request", &format_args!("{}", std::any::type_name::<Q>()))

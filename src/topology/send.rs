@@ -1,18 +1,18 @@
 //! Sending verbs take a message to an outlet, a group or an actor.
 
+use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::fork::Answerable;
 use crate::ask::reply::{Call, Request};
-use crate::ask::timekeeper::{Asked, Timekeeper};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copier, Mode, Offered, Report, Way, settled};
+use crate::core::multi_send::{Copier, Offered, SendMode, SendOp, SendReport, settled};
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
-use crate::topology::error::Refusal;
+use crate::topology::error::SendRefused;
 use crate::topology::outlet::Outlet;
-use crate::topology::request::Requesting;
+use crate::topology::request::RequestBuilder;
 use std::time::Duration;
 
 /// elfo's sending verbs are `send`, `try_send` and `unbounded_send`. The target is an [`Outlet`] (the topology says
@@ -25,10 +25,10 @@ use std::time::Duration;
 ///
 /// | verb | at a full mailbox | mode |
 /// |---|---|---|
-/// | [`send`](Self::send) | waits for room, if the mailbox lets senders wait and the thread may | [`Mode::Wait`] |
-/// | [`send_within`](Self::send_within) | the same, for `limit` | [`Mode::Within`] |
-/// | [`try_send`](Self::try_send) | is refused | [`Mode::Try`] |
-/// | [`unbounded_send`](Self::unbounded_send) | goes beyond the mailbox's capacity | [`Mode::Unbounded`] |
+/// | [`send`](Self::send) | waits for room, if the mailbox lets senders wait and the thread may | [`SendMode::Wait`] |
+/// | [`send_within`](Self::send_within) | the same, for `limit` | [`SendMode::Within`] |
+/// | [`try_send`](Self::try_send) | is refused | [`SendMode::Try`] |
+/// | [`unbounded_send`](Self::unbounded_send) | goes beyond the mailbox's capacity | [`SendMode::Unbounded`] |
 ///
 /// With several recipients, all recipients are tried before any full recipient is waited for, and all full recipients
 /// are waited for together. The copy for the last recipient is the message itself, and a refused copy goes to the next
@@ -42,18 +42,18 @@ use std::time::Duration;
 /// A message to n recipients is n deliveries.
 ///
 /// Implemented for [`Outlet`] and [`ActorRef`] only.
-pub trait Sending<M: Send + 'static>: Target<M> {
+pub trait SendExt<M: Send + 'static>: Target<M> {
     /// Sends by a mode, and returns the outcomes of the copies.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] with the message, if no recipient has accepted the message.
+    /// [`SendRefused`] with the message, if no recipient has accepted the message.
     ///
     /// # Panics
     ///
     /// When user code panics on the way: a route's condition, the message's `Clone`, a key router. The message is a
     /// dead letter then, and copies that were accepted before stay accepted.
-    fn send_by(&self, message: impl Into<M>, mode: Mode) -> Result<Report, Refusal<M>>;
+    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>>;
 
     /// Sends, and waits for room in full mailboxes that let senders wait, for as long as each mailbox says.
     ///
@@ -61,13 +61,13 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///
     /// If no recipient has accepted the message, the message comes back:
     ///
-    /// * [`SendError::Full`] if a recipient was full until the end.
+    /// * [`SendError::OverflowPolicy`] if a recipient was full until the end.
     /// * [`SendError::Discarded`] if there was no recipient because a keyed group's key router has discarded the
     ///   message.
     /// * [`SendError::Closed`] if all recipients had stopped, or their keys were absent.
     /// * [`SendError::NoRoute`] if there was no group.
     fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, Mode::Wait).map(drop).map_err(Refusal::into_error)
+        self.send_by(message, SendMode::Wait).map(drop).map_err(SendRefused::into_error)
     }
 
     /// As [`send`](Self::send), but waits for `limit` instead of for as long as the mailboxes say.
@@ -76,7 +76,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///
     /// As [`send`](Self::send).
     fn send_within(&self, message: impl Into<M>, limit: Duration) -> Result<(), SendError<M>> {
-        self.send_by(message, Mode::Within(limit)).map(drop).map_err(Refusal::into_error)
+        self.send_by(message, SendMode::Within(limit)).map(drop).map_err(SendRefused::into_error)
     }
 
     /// Sends without waiting.
@@ -85,7 +85,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///
     /// As [`send`](Self::send).
     fn try_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, Mode::Try).map(drop).map_err(Refusal::into_error)
+        self.send_by(message, SendMode::Try).map(drop).map_err(SendRefused::into_error)
     }
 
     /// Sends beyond the capacity of mailboxes, and takes a regular place if there is one. For rare messages that must
@@ -93,13 +93,13 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send), but never [`SendError::Full`].
+    /// As [`send`](Self::send), but never [`SendError::OverflowPolicy`].
     fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, Mode::Unbounded).map(drop).map_err(Refusal::into_error)
+        self.send_by(message, SendMode::Unbounded).map(drop).map_err(SendRefused::into_error)
     }
 
-    /// Begins to describe a request to all recipients behind this target, which [`any`](Requesting::any) and
-    /// [`all`](Requesting::all) send.
+    /// Begins to describe a request to all recipients behind this target, which [`any`](RequestBuilder::first) and
+    /// [`all`](RequestBuilder::all) send.
     ///
     /// Every recipient gets a copy with its own reply port. The end of each reply port is counted exactly once: by the
     /// first reply through it, or by its drop. A router on the way that makes copies counts as a single recipient: the
@@ -107,7 +107,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::topology::Sending;
+    /// use pointsman::topology::SendExt;
     ///
     /// #[derive(Clone)]
     /// struct Check(u64);
@@ -118,7 +118,7 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     /// struct Limit(u64);
     /// impl Actor for Limit {
     ///     type Message = Call<Check>;
-    ///     fn receive(&mut self, call: Call<Check>, _: &mut Context<Call<Check>>) -> Done {
+    ///     fn receive(&mut self, call: Call<Check>, _: &mut Context<Call<Check>>) -> HandlerResult {
     ///         call.answer(|Check(amount)| amount <= self.0);
     ///         Ok(())
     ///     }
@@ -141,13 +141,13 @@ pub trait Sending<M: Send + 'static>: Target<M> {
     /// # Ok(())
     /// # }
     /// ```
-    fn request<Q>(&self, request: Q) -> Requesting<'_, Self, M, Q>
+    fn request<Q>(&self, request: Q) -> RequestBuilder<'_, Self, M, Q>
     where
         Self: Sized,
         M: From<Call<Q>> + Answerable,
         Q: Request,
     {
-        Requesting::new(self, request)
+        RequestBuilder::new(self, request)
     }
 }
 
@@ -155,15 +155,15 @@ pub trait Sending<M: Send + 'static>: Target<M> {
 pub trait Target<M> {
     /// Offers the message, accounts for it unless it comes back, and returns how many groups had no recipient.
     #[doc(hidden)]
-    fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M>;
+    fn offer(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M>;
 
     /// Returns the system that counts the message.
     #[doc(hidden)]
     fn system(&self) -> Option<&SystemCore>;
 
-    /// Returns the timekeeper whose clock the deadlines of requests are read from.
+    /// Returns the ask_clock whose clock the deadlines of requests are read from.
     #[doc(hidden)]
-    fn timekeeper(&self) -> Timekeeper;
+    fn ask_clock(&self) -> AskClock;
 
     /// Returns the reference by which the error of a request finds the path that it names.
     #[doc(hidden)]
@@ -176,20 +176,20 @@ pub trait Target<M> {
 
 impl<M: Send + 'static> Target<M> for Outlet<M> {
     #[inline]
-    fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
-        let way = Way::new(self.table.system.core(), mode);
+    fn offer(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
+        let way = SendOp::new(self.table.system.core(), mode);
         let left = self.table.offer(message, &way, copier).err();
-        settled(&way, left, |message, route| self.table.turn_back(message, route))
+        settled(&way, left, |message, route| self.table.restore(message, route))
     }
 
     fn system(&self) -> Option<&SystemCore> {
         Some(self.table.system.core())
     }
 
-    fn timekeeper(&self) -> Timekeeper {
+    fn ask_clock(&self) -> AskClock {
         match self.table.system.user() {
-            Some(user) => Timekeeper::System(user),
-            None => Timekeeper::Static(&NO_SYSTEM),
+            Some(user) => AskClock::System(user),
+            None => AskClock::Static(&NO_SYSTEM),
         }
     }
 
@@ -204,7 +204,7 @@ impl<M: Send + 'static> Target<M> for Outlet<M> {
 
 impl<M: Send + 'static> Target<M> for ActorRef<M> {
     #[inline]
-    fn offer(&self, message: M, mode: Mode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
+    fn offer(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
         self.offer_by(message, mode, copier)
     }
 
@@ -212,8 +212,8 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
         self.counting_system()
     }
 
-    fn timekeeper(&self) -> Timekeeper {
-        ActorRef::timekeeper(self)
+    fn ask_clock(&self) -> AskClock {
+        ActorRef::ask_clock(self)
     }
 
     fn asked(&self) -> Asked {
@@ -226,23 +226,27 @@ impl<M: Send + 'static> Target<M> for ActorRef<M> {
 }
 
 /// All verbs send by this function.
-fn send_by<M: Send + 'static>(target: &impl Target<M>, message: M, mode: Mode) -> Result<Report, Refusal<M>> {
+fn send_by<M: Send + 'static>(
+    target: &impl Target<M>,
+    message: M,
+    mode: SendMode,
+) -> Result<SendReport, SendRefused<M>> {
     let Offered { report, empty, is_discarded, left } = target.offer(message, mode, None);
     let Some(message) = left else { return Ok(report) };
     if let Some(system) = target.system() {
-        system.ledger().mine().handed_back(1);
+        system.ledger().for_this_thread().handed_back(1);
     }
-    Err(Refusal { message, report, has_route: report.recipients() + empty > 0, is_discarded })
+    Err(SendRefused { message, report, has_route: report.recipients() + empty > 0, is_discarded })
 }
 
-impl<M: Send + 'static> Sending<M> for Outlet<M> {
-    fn send_by(&self, message: impl Into<M>, mode: Mode) -> Result<Report, Refusal<M>> {
+impl<M: Send + 'static> SendExt<M> for Outlet<M> {
+    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>> {
         send_by(self, message.into(), mode)
     }
 }
 
-impl<M: Send + 'static> Sending<M> for ActorRef<M> {
-    fn send_by(&self, message: impl Into<M>, mode: Mode) -> Result<Report, Refusal<M>> {
+impl<M: Send + 'static> SendExt<M> for ActorRef<M> {
+    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>> {
         send_by(self, message.into(), mode)
     }
 }

@@ -10,7 +10,7 @@ use crate::topology::error::TopologyError;
 use crate::topology::plan::{Entry, Shared, Topology};
 
 /// A course says how far a topology has come.
-pub(crate) struct Course {
+pub(crate) struct StartState {
     state: Mutex<State>,
     /// Signalled when a configuration is no longer on its way, and when a configurer has ended.
     changed: Condvar,
@@ -44,7 +44,7 @@ pub(crate) enum First {
     Later,
 }
 
-impl Course {
+impl StartState {
     pub fn new() -> Self {
         let state = State {
             life: Life::Described,
@@ -63,7 +63,7 @@ impl Course {
 
 impl Topology {
     /// Starts the groups. The start checks that every declared group is mounted, gives the
-    /// [entrypoints](crate::topology::Local::entrypoint) an empty configuration, and then gives all other groups their first
+    /// [entrypoints](crate::topology::DeclaredGroup::entrypoint) an empty configuration, and then gives all other groups their first
     /// configuration. The latter goes in two phases: if a group rejects its section, no group gets its section. Each
     /// group is configured once.
     ///
@@ -75,7 +75,7 @@ impl Topology {
     ///
     /// If the builder's text has no sections (and with the feature `config`), the start waits for the entrypoints:
     /// until each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
-    /// [configurer](crate::topology::Local::configurer) until it has brought a configuration, however long that takes. Meanwhile the
+    /// [configurer](crate::topology::DeclaredGroup::configurer) until it has brought a configuration, however long that takes. Meanwhile the
     /// other groups are mounted, have no configuration, and take messages.
     ///
     /// A thread that must not wait for actors, such as an actor's thread, waits for none of this. The start then goes
@@ -91,8 +91,8 @@ impl Topology {
     /// [`TopologyError::Unconfigured`] if all configurers end and have brought no configuration. After an error the
     /// start may be called again; entrypoints that have started do not start twice.
     ///
-    /// [`Local::entrypoint`]: super::Local::entrypoint
-    /// [`Local::configurer`]: super::Local::configurer
+    /// [`DeclaredGroup::entrypoint`]: super::DeclaredGroup::entrypoint
+    /// [`DeclaredGroup::configurer`]: super::DeclaredGroup::configurer
     pub fn start(&self) -> Result<(), TopologyError> {
         let unmounted = self.unmounted();
         if !unmounted.is_empty() {
@@ -174,7 +174,7 @@ impl Topology {
 mod waiting {
     use super::*;
     use crate::ask::ask::Ask;
-    use crate::core::any_ref::AnyRef;
+    use crate::core::any_actor_ref::AnyActorRef;
     use crate::dispatch::stepping::Reached;
     use crate::topology::stop::{ask_if_alive, asked};
     use std::pin::Pin;
@@ -197,9 +197,9 @@ mod waiting {
                 // An answer says that the actor has been started. An actor that ends brings no configuration any more.
                 let entrypoints = self.entrypoints(|entry| entry.is_entrypoint);
                 let actors = entrypoints.iter().filter_map(|(_, member)| asked(|| member.actors()));
-                let actors: Vec<AnyRef> = actors.flatten().collect();
+                let actors: Vec<AnyActorRef> = actors.flatten().collect();
                 if !actors.is_empty() {
-                    drop(ask_if_alive(self.timekeeper(), &actors).wait());
+                    drop(ask_if_alive(self.ask_clock(), &actors).wait());
                 }
             }
             Ok(First::Given)
@@ -248,9 +248,9 @@ mod waiting {
     }
 
     /// A group and its name.
-    type Named = (String, StdArc<dyn super::super::Member>);
+    type Named = (String, StdArc<dyn super::super::GroupMember>);
 
-    impl Course {
+    impl StartState {
         pub(crate) fn is_configured(&self) -> bool {
             lock(&self.state).is_configured
         }
@@ -270,7 +270,7 @@ mod waiting {
 
 /// This guard is the right to start the groups.
 struct Starting<'a> {
-    course: &'a Course,
+    course: &'a StartState,
     next: Life,
 }
 
@@ -299,7 +299,7 @@ impl Drop for Starting<'_> {
 
 /// This guard is the right to give the groups a configuration.
 struct Configuring<'a> {
-    course: &'a Course,
+    course: &'a StartState,
     configures: bool,
 }
 

@@ -1,23 +1,23 @@
 //! A stop ends the groups of a topology, and a ping asks whether their actors are alive.
 
-use crate::actor::actor::Done;
+use crate::actor::actor::HandlerResult;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
-use crate::ask::timekeeper::Timekeeper;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::guarded;
 use crate::shutdown::coordinated::{AddTaskError, TaskHandle};
 use crate::time::timers::{TimerHandle, Timers};
 use crate::topology::ask_all::AskAll;
-use crate::topology::member::Member;
+use crate::topology::member::GroupMember;
 use crate::topology::plan::Topology;
-use crate::topology::reply_set::Tokens;
+use crate::topology::reply_set::ReplySet;
 use crate::util::panic::drop_guarded;
 use std::time::Duration;
 
 impl Topology {
-    /// Ends the groups in ascending [order](super::Local::stop_order), groups of the same order together. Each group is
+    /// Ends the groups in ascending [order](super::DeclaredGroup::stop_order), groups of the same order together. Each group is
     /// told to end, and is told again when `patience` is over, by the system's clock. The future is done when all
     /// groups have ended; a group that ends in neither way keeps the later groups waiting. If the caller drops the
     /// future, no group is told any more; groups that have been told to end do so.
@@ -31,7 +31,11 @@ impl Topology {
     /// # Errors
     ///
     /// An error if the system ends before the groups have ended.
-    pub fn stop(&self, reason: &str, patience: Duration) -> impl Future<Output = Done> + Send + use<> {
+    pub fn stop(
+        &self,
+        reason: &str,
+        patience: Duration,
+    ) -> impl Future<Output = HandlerResult> + Send + use<> {
         let (topology, reason) = (self.clone(), reason.to_owned());
         async move {
             for members in topology.members_by_stop_order() {
@@ -51,7 +55,7 @@ impl Topology {
                     }
                 };
                 let timers = core.timers();
-                let patience = Patience { timers, timer: Some(timers.call_at(due, Box::new(again))) };
+                let patience = SecondCall { timers, timer: Some(timers.call_at(due, Box::new(again))) };
                 let mut done = Ok(());
                 for end in ends {
                     done = done.and(end.await);
@@ -98,30 +102,30 @@ impl Topology {
     /// not answer, and has [timed out](crate::topology::RequestError::TimedOut).
     ///
     /// Of a mounted [router](crate::routing) the head alone is asked, and not its routees.
-    pub fn ping(&self) -> AskAll<AnyRef> {
-        ask_if_alive(self.timekeeper(), &self.actors())
+    pub fn ping(&self) -> AskAll<AnyActorRef> {
+        ask_if_alive(self.ask_clock(), &self.actors())
     }
 }
 
 /// Asks these actors whether they are alive. Each actor answers once it has been started and has handled the messages
 /// before the question.
-pub(crate) fn ask_if_alive(timekeeper: Timekeeper, actors: &[AnyRef]) -> AskAll<AnyRef> {
-    let (asker, ask) = ask::begin(timekeeper);
-    let tokens = Tokens::all();
-    tokens.when_over(asker);
+pub(crate) fn ask_if_alive(ask_clock: AskClock, actors: &[AnyActorRef]) -> AskAll<AnyActorRef> {
+    let (asker, ask) = ask::begin(ask_clock);
+    let reply_set = ReplySet::all();
+    reply_set.when_over(asker);
     for actor in actors {
-        let token = tokens.issue();
+        let token = reply_set.issue();
         actor.inquire(move |answer| match answer {
             Some(actor) => drop(token.clone().send(actor)),
             None => token.clone().fail(AskError::undeliverable()),
         });
     }
-    tokens.sent_to(actors.len());
-    AskAll::new(ask, tokens)
+    reply_set.sent_to(actors.len());
+    AskAll::new(ask, reply_set)
 }
 
 /// Tells a single group to end.
-fn terminate(member: &dyn Member, reason: &str) {
+fn terminate(member: &dyn GroupMember, reason: &str) {
     asked(|| member.terminate(reason));
 }
 
@@ -141,12 +145,12 @@ pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
 }
 
 /// This guard cancels the second call when no caller waits for the end any more.
-struct Patience<'a> {
-    timers: &'a Timers<AnyRef>,
+struct SecondCall<'a> {
+    timers: &'a Timers<AnyActorRef>,
     timer: Option<TimerHandle>,
 }
 
-impl Drop for Patience<'_> {
+impl Drop for SecondCall<'_> {
     fn drop(&mut self) {
         if let Some(timer) = self.timer.take() {
             self.timers.cancel(timer);

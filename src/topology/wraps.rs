@@ -8,7 +8,7 @@
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::Carries;
+/// use pointsman::topology::Wraps;
 ///
 /// struct Order(u64);
 ///
@@ -27,11 +27,11 @@
 /// An implementation by hand is a single `match`:
 ///
 /// ```
-/// # use pointsman::topology::Carries;
+/// # use pointsman::topology::Wraps;
 /// # struct Order(u64);
 /// # enum LedgerMsg { Order(Order), Close }
 /// # impl From<Order> for LedgerMsg { fn from(order: Order) -> Self { Self::Order(order) } }
-/// impl Carries<Order> for LedgerMsg {
+/// impl Wraps<Order> for LedgerMsg {
 ///     fn give_back(self) -> Result<Order, Self> {
 ///         match self {
 ///             Self::Order(order) => Ok(order),
@@ -41,7 +41,7 @@
 /// }
 /// # let _ = (LedgerMsg::Close, Order(0).0);
 /// ```
-pub trait Carries<M>: From<M> + Sized {
+pub trait Wraps<M>: From<M> + Sized {
     /// Returns the message that this message was made from.
     ///
     /// # Errors
@@ -51,18 +51,18 @@ pub trait Carries<M>: From<M> + Sized {
     fn give_back(self) -> Result<M, Self>;
 }
 
-impl<M> Carries<M> for M {
+impl<M> Wraps<M> for M {
     fn give_back(self) -> Result<M, Self> {
         Ok(self)
     }
 }
 
 /// Returns the message that the carrier was made from a moment ago.
-pub(crate) fn taken_back<M, D: Carries<M>>(carrier: D) -> M {
+pub(crate) fn taken_back<M, D: Wraps<M>>(carrier: D) -> M {
     match carrier.give_back() {
         Ok(message) => message,
         Err(_) => panic!(
-            "{} does not give back the {} that it was made of: mend its `Carries::give_back`",
+            "{} does not give back the {} that it was made of: mend its `Wraps::give_back`",
             std::any::type_name::<D>(),
             std::any::type_name::<M>()
         ),

@@ -4,7 +4,7 @@
 //! and read often, so the replacing thread pays the whole price: a reader makes a plain load and no read-modify-write
 //! at all. Only *freeing memory* ever waits here; no step of any protocol does. A thread that never reports delays the
 //! freeing of old tables, for the whole process, and nothing else. So threads that may block don't stand, and a worker
-//! rests while it blocks ([`rest_here`]).
+//! rests while it blocks ([`go_offline_here`]).
 //!
 //! # Protocol
 //!
@@ -40,7 +40,7 @@
 //!
 //! A routed send runs user code (a routing logic, a clone, the drop of a refused message), and that code may send
 //! again. Sections therefore nest, and each thread counts its depth. Neither the end of an inner section nor the end of
-//! a nested turn ([`Standing::quiescent`], [`Standing::rest`]) lets go of the values that an outer section holds. Don't
+//! a nested turn ([`OnlineReader::quiescent`], [`OnlineReader::rest`]) lets go of the values that an outer section holds. Don't
 //! wait for anything inside a section: the wait would hold up all freeing meanwhile.
 //!
 //! # Values that a scan had to leave
@@ -90,18 +90,18 @@ pub fn section() -> Section<'static> {
 }
 
 /// Registers the calling thread as a standing reader of the process-wide domain.
-pub fn standing() -> Standing<'static> {
-    Standing::begin(process_domain(), own_record())
+pub fn go_online() -> OnlineReader<'static> {
+    OnlineReader::begin(process_domain(), own_record())
 }
 
 /// Lets the calling thread, which may block, rest in the process-wide domain until the guard is dropped.
 ///
 /// An open section keeps the thread online all the same, and the end of an inner guard changes nothing. A
 /// thread that doesn't stand has nothing to rest from.
-pub fn rest_here() -> Rest {
+pub fn go_offline_here() -> OfflineGuard {
     // A thread that never joined doesn't join for this.
     let stood = MEMBER.try_with(|member| member.get().is_some_and(Member::rest)).unwrap_or(false);
-    Rest { stood, stays: PhantomData }
+    OfflineGuard { stood, stays: PhantomData }
 }
 
 /// Returns the domain that all routers of the process share, so that a worker of one actor system may route into
@@ -119,7 +119,7 @@ pub struct Domain {
     retired: Mutex<Vec<Retired>>,
     /// One for each thread that reads.
     records: Mutex<Records>,
-    homeless: Homeless,
+    orphans: Orphans,
 }
 
 /// A thread's membership in a domain, which owns one of its records.
@@ -136,7 +136,7 @@ pub struct Member {
 #[must_use = "a section ends when it is dropped"]
 pub struct Section<'d> {
     domain: &'d Domain,
-    /// `None` in a thread without thread-locals, which shares the record of the homeless.
+    /// `None` in a thread without thread-locals, which shares the record of the orphans.
     record: Option<&'d Record>,
     /// A section belongs to the depth of the thread that began it.
     stays: PhantomData<*const ()>,
@@ -144,7 +144,7 @@ pub struct Section<'d> {
 
 /// A registration of a worker thread, which stays online between its sections.
 #[must_use = "the thread stops being a standing reader when this is dropped"]
-pub struct Standing<'d> {
+pub struct OnlineReader<'d> {
     domain: &'d Domain,
     /// `None` in a thread without thread-locals: such a thread has sections and nothing else.
     record: Option<&'d Record>,
@@ -153,10 +153,10 @@ pub struct Standing<'d> {
     stays: PhantomData<*const ()>,
 }
 
-/// A stretch of code during which a standing thread holds up nothing; made by [`rest_here`].
+/// A stretch of code during which a standing thread holds up nothing; made by [`go_offline_here`].
 #[must_use = "the thread stands again when this is dropped"]
 #[derive(Debug)]
-pub struct Rest {
+pub struct OfflineGuard {
     /// Whether the thread stood when the guard was made; that state comes back.
     stood: bool,
     stays: PhantomData<*const ()>,
@@ -174,7 +174,7 @@ pub struct Published<T> {
 /// A plain pointer, not a `Box`: readers may still hold references into it, and moving a `Box` asserts that
 /// there are none.
 #[must_use = "garbage that is not retired is leaked"]
-pub struct Garbage {
+pub struct RetiredValue {
     value: *mut (),
     free: unsafe fn(*mut ()),
 }
@@ -186,7 +186,7 @@ struct Record {
     /// How many sections of the owning thread are open.
     depth: Cell<usize>,
     /// Whether the owning thread stays online at depth 0.
-    standing: Cell<bool>,
+    go_online: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -197,14 +197,14 @@ struct Records {
 }
 
 /// The record that is shared by all threads whose thread-locals are gone.
-struct Homeless {
+struct Orphans {
     record: Record,
     /// How many sections are open in such threads.
     open: Mutex<usize>,
 }
 
 struct Retired {
-    garbage: Garbage,
+    retired: RetiredValue,
     /// The epoch that began when the value was replaced.
     stamp: u64,
 }
@@ -217,15 +217,15 @@ impl Domain {
             epoch: CachePadded::new(AtomicU64::new(1)),
             retired: Mutex::new(Vec::new()),
             records: Mutex::new(Records::default()),
-            homeless: Homeless { record: Record::new(), open: Mutex::new(0) },
+            orphans: Orphans { record: Record::new(), open: Mutex::new(0) },
         })
     }
 
     /// Takes over a value that no new reader can find, and frees the values that can be freed by now.
     ///
     /// Freeing runs user code (`Drop`); a panic in that code is caught.
-    pub fn retire(&self, garbage: Garbage) {
-        self.defer(garbage);
+    pub fn retire(&self, retired: RetiredValue) {
+        self.defer(retired);
         self.collect();
     }
 
@@ -246,12 +246,12 @@ impl Domain {
     }
 
     /// Puts garbage on the retired list.
-    pub fn defer(&self, garbage: Garbage) {
+    pub fn defer(&self, retired: RetiredValue) {
         // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. A thread that
         // announces this epoch sees the replacement made before. Later increments are read-modify-writes and so
         // continue this release sequence.
         let stamp = self.epoch.fetch_add(1, Ordering::Release) + 1;
-        lock(&self.retired).push(Retired { garbage, stamp });
+        lock(&self.retired).push(Retired { retired, stamp });
     }
 
     /// [`collect`](Self::collect) with its fence as an argument, so that a model can show what its absence
@@ -278,7 +278,7 @@ impl Domain {
         for old in free {
             // SAFETY: the value was taken off the list, so it is freed once, and every reader has announced
             // an epoch in which it could not be found, or was seen offline after the fence.
-            unsafe { old.garbage.free() };
+            unsafe { old.retired.free() };
         }
         left
     }
@@ -295,7 +295,7 @@ impl Domain {
     fn passed_by_all(&self) -> u64 {
         let records = lock(&self.records);
         let all = records.all.iter().map(|record| &**record);
-        all.chain([&self.homeless.record])
+        all.chain([&self.orphans.record])
             // Ordering: Acquire; pairs with the Release stores of `announced`. Each read of the reader before its
             // announcement happens before the freeing.
             .map(|record| record.announced.load(Ordering::Acquire))
@@ -310,7 +310,7 @@ impl Drop for Domain {
         let retired = std::mem::take(&mut *lock(&self.retired));
         for old in retired {
             // SAFETY: no member is left, so no section is open and no reader holds the value.
-            unsafe { old.garbage.free() };
+            unsafe { old.retired.free() };
         }
     }
 }
@@ -363,8 +363,8 @@ impl Member {
 
     /// Registers the calling thread as a standing reader of this domain.
     #[cfg(any(test, pointsman_loom))]
-    pub fn standing(&self) -> Standing<'_> {
-        Standing::begin(&self.domain, Some(&self.record))
+    pub fn go_online(&self) -> OnlineReader<'_> {
+        OnlineReader::begin(&self.domain, Some(&self.record))
     }
 }
 
@@ -375,7 +375,7 @@ impl Drop for Member {
         let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
         // If a section of this thread (kept in another thread-local, or leaked) or a registration still uses the
         // record, the record stays with this thread for good, and no other thread gets it.
-        if self.record.depth.get() == 0 && !self.record.standing.get() {
+        if self.record.depth.get() == 0 && !self.record.go_online.get() {
             lock(&self.domain.records).free.push(self.record.clone());
         }
     }
@@ -388,21 +388,21 @@ impl Drop for Section<'_> {
             Some(record) => {
                 let depth = record.depth.get() - 1;
                 record.depth.set(depth);
-                if depth == 0 && !record.standing.get() {
+                if depth == 0 && !record.go_online.get() {
                     record.go_offline();
                 }
             }
-            None => self.domain.homeless.leave(),
+            None => self.domain.orphans.leave(),
         }
     }
 }
 
-impl<'d> Standing<'d> {
+impl<'d> OnlineReader<'d> {
     fn begin(domain: &'d Domain, record: Option<&'d Record>) -> Self {
-        let before = record.is_some_and(|record| record.standing.get());
-        let standing = Self { domain, record, before, stays: PhantomData };
-        standing.resume();
-        standing
+        let before = record.is_some_and(|record| record.go_online.get());
+        let reader = Self { domain, record, before, stays: PhantomData };
+        reader.resume();
+        reader
     }
 
     /// Announces that the thread holds nothing, unless a section is open or the thread rests. A worker calls this after
@@ -410,7 +410,7 @@ impl<'d> Standing<'d> {
     #[inline]
     pub fn quiescent(&self) -> bool {
         let Some(record) = self.record else { return false };
-        if record.depth.get() > 0 || !record.standing.get() {
+        if record.depth.get() > 0 || !record.go_online.get() {
             return false;
         }
         // Ordering: Acquire; pairs with the Release increment in `defer`. A thread that announces an epoch sees every
@@ -465,7 +465,7 @@ impl<'d> Standing<'d> {
     }
 }
 
-impl Drop for Standing<'_> {
+impl Drop for OnlineReader<'_> {
     fn drop(&mut self) {
         if self.before {
             self.resume();
@@ -475,7 +475,7 @@ impl Drop for Standing<'_> {
     }
 }
 
-impl Drop for Rest {
+impl Drop for OfflineGuard {
     fn drop(&mut self) {
         if self.stood {
             if let Some(record) = own_record() {
@@ -523,8 +523,8 @@ impl<T: Send + Sync + 'static> Published<T> {
         // made the old value happen before its freeing, whichever thread published it.
         let old = self.current.swap(new, Ordering::AcqRel);
         // SAFETY: `old` came from a box, and only the thread that swapped it out gets here with it.
-        let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
-        self.domain.retire(garbage);
+        let retired = unsafe { RetiredValue::new(old.cast(), free_box::<T>) };
+        self.domain.retire(retired);
     }
 
     /// Replaces the value if it is still `seen`. The caller has read `seen` in a section that is still open, so no
@@ -541,8 +541,8 @@ impl<T: Send + Sync + 'static> Published<T> {
         match self.current.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed) {
             Ok(old) => {
                 // SAFETY: as in `replace`.
-                let garbage = unsafe { Garbage::new(old.cast(), free_box::<T>) };
-                self.domain.retire(garbage);
+                let retired = unsafe { RetiredValue::new(old.cast(), free_box::<T>) };
+                self.domain.retire(retired);
                 Ok(())
             }
             // SAFETY: it came from a box just now, and no other thread has seen it.
@@ -566,7 +566,7 @@ impl<T: Send + Sync + 'static + fmt::Debug> fmt::Debug for Published<T> {
     }
 }
 
-impl Garbage {
+impl RetiredValue {
     /// Wraps a value that no new reader can find.
     ///
     /// # Safety
@@ -597,8 +597,8 @@ impl Garbage {
     }
 }
 
-// SAFETY: garbage is a right to free a value in any thread, as `Garbage::new` demands.
-unsafe impl Send for Garbage {}
+// SAFETY: garbage is a right to free a value in any thread, as `RetiredValue::new` demands.
+unsafe impl Send for RetiredValue {}
 
 /// Frees a boxed value.
 ///
@@ -615,7 +615,7 @@ impl Record {
         Self {
             announced: CachePadded::new(AtomicU64::new(OFFLINE)),
             depth: Cell::new(0),
-            standing: Cell::new(false),
+            go_online: Cell::new(false),
         }
     }
 
@@ -636,7 +636,7 @@ impl Record {
 
     /// Stands no longer; returns true if the thread stood. An open section keeps the thread online until its end.
     fn rest(&self) -> bool {
-        let stood = self.standing.replace(false);
+        let stood = self.go_online.replace(false);
         if stood && self.depth.get() == 0 {
             self.go_offline();
         }
@@ -646,7 +646,7 @@ impl Record {
     /// Stands from now on.
     fn resume(&self, domain: &Domain) {
         // In a section the thread is online already, with an announcement that must stay as old as it is.
-        if !self.standing.replace(true) && self.depth.get() == 0 {
+        if !self.go_online.replace(true) && self.depth.get() == 0 {
             self.announce(domain);
         }
     }
@@ -661,10 +661,10 @@ impl Record {
 
 // SAFETY: `announced` is atomic. The cells are touched only by the thread whose `Member` owns the record (a
 // member, its sections and its registrations can't leave their thread), or never, in the record of the
-// homeless. The record goes to the next owner through the lock of the list of records.
+// orphans. The record goes to the next owner through the lock of the list of records.
 unsafe impl Sync for Record {}
 
-impl Homeless {
+impl Orphans {
     fn join(&self, domain: &Domain) {
         let mut open = lock(&self.open);
         if *open == 0 {
@@ -687,10 +687,10 @@ impl Homeless {
 /// Deepens the calling thread's section; the outermost one goes online, unless the thread stands.
 #[inline]
 fn enter(domain: &Domain, record: Option<&Record>) {
-    let Some(record) = record else { return domain.homeless.join(domain) };
+    let Some(record) = record else { return domain.orphans.join(domain) };
     let depth = record.depth.get();
     record.depth.set(depth + 1);
-    if depth == 0 && !record.standing.get() {
+    if depth == 0 && !record.go_online.get() {
         record.announce(domain);
     }
 }
@@ -778,17 +778,17 @@ mod tests {
         let domain = Domain::new();
         let member = Member::join(&domain);
         let published = Published::new_in(&domain, new());
-        let standing = member.standing();
+        let reader = member.go_online();
         let outer = member.section();
         published.replace(new());
-        standing.quiescent();
-        assert!(standing.rest(), "it stays online, and holds the first");
-        standing.resume();
-        drop(member.standing());
+        reader.quiescent();
+        assert!(reader.rest(), "it stays online, and holds the first");
+        reader.resume();
+        drop(member.go_online());
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
         drop(outer);
         assert_eq!(domain.collect(), 1, "the thread stands and has not reported");
-        standing.quiescent();
+        reader.quiescent();
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
     }
 
@@ -798,17 +798,17 @@ mod tests {
         let domain = Domain::new();
         let member = Member::join(&domain);
         let published = Published::new_in(&domain, new());
-        let standing = member.standing();
+        let reader = member.go_online();
         published.replace(new());
-        assert!(!standing.rest(), "the scan has left it to this thread");
+        assert!(!reader.rest(), "the scan has left it to this thread");
         assert_eq!((domain.retired_count(), drops.load(Ordering::Relaxed)), (1, 0));
-        standing.collect();
+        reader.collect();
         assert_eq!(drops.load(Ordering::Relaxed), 1);
-        standing.resume();
-        assert!(standing.rest(), "nothing was replaced since then");
-        standing.resume();
+        reader.resume();
+        assert!(reader.rest(), "nothing was replaced since then");
+        reader.resume();
         published.replace(new());
-        drop(standing);
+        drop(reader);
         assert_eq!(drops.load(Ordering::Relaxed), 2);
     }
 
@@ -818,17 +818,17 @@ mod tests {
         let domain = Domain::new();
         let member = Member::join(&domain);
         let published = Published::new_in(&domain, new());
-        let standing = member.standing();
-        assert!(standing.rest());
+        let reader = member.go_online();
+        assert!(reader.rest());
         published.replace(new());
         assert_eq!(drops.load(Ordering::Relaxed), 1);
         let inside = member.section();
         published.replace(new());
         assert_eq!(drops.load(Ordering::Relaxed), 1, "the section holds the second value");
-        standing.resume();
+        reader.resume();
         drop(inside);
         assert_eq!(domain.collect(), 1, "resumed within the section, the thread stands");
-        standing.quiescent();
+        reader.quiescent();
         assert_eq!(domain.collect(), 0);
     }
 
@@ -893,16 +893,16 @@ mod tests {
         // The process-wide domain has readers in other tests, so look at this thread's own record.
         let online = || own_record().expect("has one").announced.load(Ordering::Relaxed) != super::OFFLINE;
         let published = Published::new(new());
-        drop(super::rest_here());
+        drop(super::go_offline_here());
         assert!(!online(), "a thread that did not stand still does not");
-        let standing = super::standing();
-        let outer = super::rest_here();
+        let reader = super::go_online();
+        let outer = super::go_offline_here();
         assert!(!online());
-        drop(super::rest_here());
+        drop(super::go_offline_here());
         assert!(!online(), "the outer guard goes on");
         let inside = section();
         let _read = published.read(&inside);
-        let within = super::rest_here();
+        let within = super::go_offline_here();
         assert!(online(), "the section holds what it has read");
         published.replace(new());
         assert_eq!(drops.load(Ordering::Relaxed), 0);
@@ -912,12 +912,12 @@ mod tests {
         drop(outer);
         assert!(online());
         let inside = section();
-        let outlives = super::rest_here();
+        let outlives = super::go_offline_here();
         drop(inside);
         assert!(!online(), "the section has ended while the thread rests");
         drop(outlives);
         assert!(online());
-        drop(standing);
+        drop(reader);
         assert!(!online());
     }
 
@@ -936,7 +936,7 @@ mod tests {
             let first = Member::join(&domain);
             let second = Member::join(&domain);
             drop(first.section());
-            drop(second.standing());
+            drop(second.go_online());
         }
         assert_eq!(super::lock(&domain.records).all.len(), 2);
     }
@@ -946,12 +946,12 @@ mod tests {
         let (drops, new) = counted();
         let domain = Domain::new();
         let published = Published::new_in(&domain, new());
-        domain.homeless.join(&domain);
-        domain.homeless.join(&domain);
+        domain.orphans.join(&domain);
+        domain.orphans.join(&domain);
         published.replace(new());
-        domain.homeless.leave();
+        domain.orphans.leave();
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (1, 0));
-        domain.homeless.leave();
+        domain.orphans.leave();
         assert_eq!((domain.collect(), drops.load(Ordering::Relaxed)), (0, 1));
     }
 
@@ -992,7 +992,7 @@ mod tests {
         let readers = [false, true].map(|stands| {
             let published = published.clone();
             thread::spawn(move || {
-                let standing = stands.then(super::standing);
+                let reader = stands.then(super::go_online);
                 loop {
                     let inside = section();
                     let value = published.read(&inside);
@@ -1002,8 +1002,8 @@ mod tests {
                     if last {
                         return;
                     }
-                    if let Some(standing) = &standing {
-                        standing.quiescent();
+                    if let Some(reader) = &reader {
+                        reader.quiescent();
                     }
                     thread::yield_now();
                 }

@@ -181,7 +181,7 @@ struct Receiver {
 impl Actor for Receiver {
     type Message = Message;
 
-    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> HandlerResult {
         let returned = self.clock.now();
         self.history.push(Timed { called: self.since, returned, operation: Receive(message) });
         self.dice.pause();
@@ -295,15 +295,15 @@ fn a_mailbox_is_a_queue_until_a_pill_in_it_or_a_stop_that_overtakes() {
 
 #[test]
 fn a_bounded_mailbox_is_a_queue_that_refuses_when_it_is_full_and_only_then() {
-    let one = Mailbox::bounded(1).on_full(Full::Reject);
+    let one = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     check::<Bounded<1>>(&one, THREE, |_| {});
-    let three = Mailbox::bounded(3).on_full(Full::Reject);
+    let three = Mailbox::bounded(3).on_full(OverflowPolicy::Reject);
     check::<Bounded<3>>(&three, THREE_THAT_END, |_| {});
 }
 
 #[test]
 fn a_mailbox_that_drops_its_oldest_drops_no_other() {
-    let ring = Mailbox::bounded(2).on_full(Full::DropOldest);
+    let ring = Mailbox::bounded(2).on_full(OverflowPolicy::DropOldest);
     check::<Ring<2>>(&ring, Plan { messages: 6, ..THREE }, |_| {});
 }
 

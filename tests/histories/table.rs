@@ -93,7 +93,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = Message;
-    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> HandlerResult {
         Ok(self.got.send((self.name.clone(), message, self.clock.now()))?)
     }
 }

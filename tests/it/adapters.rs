@@ -3,7 +3,7 @@
 use crate::support::panic_of;
 use pointsman::prelude::*;
 use pointsman::testkit::{Probe, TestSystem};
-use pointsman::{Accepted, Recipient, SendError};
+use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 
@@ -33,7 +33,7 @@ fn narrow_and_contramap_bring_what_they_make_to_the_same_actor() {
     mapped.tell(2u8);
     twice.tell(true);
     ["1", "number 2", "number 1"].into_iter().for_each(|expected| probe.expect(text(expected)));
-    assert_eq!((narrow.path(), twice.uid(), twice.any()), (log.path(), log.uid(), log.any()));
+    assert_eq!((narrow.path(), twice.uid(), twice.untyped()), (log.path(), log.uid(), log.untyped()));
     let ledger = system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (3, 3, 0), "{ledger}");
     // What the target refuses cannot be changed back: a dead letter.
@@ -65,8 +65,8 @@ fn an_adapter_that_panics_unwinds_to_the_sender_and_the_books_balance() {
 struct Counted(SystemRef, Sender<u32>);
 
 impl Recipient<u32> for Counted {
-    fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
-        self.1.send(message).map(|()| Accepted::Handled).map_err(|error| SendError::Closed(error.0))
+    fn deliver(&self, message: u32) -> Result<DeliveryStatus, SendError<u32>> {
+        self.1.send(message).map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
     }
     fn system(&self) -> Option<SystemRef> {
         Some(self.0.clone())
@@ -97,7 +97,7 @@ fn an_adapter_of_what_is_no_actor_counts_in_the_same_books() {
 struct Fickle(SystemRef, AtomicBool);
 
 impl Recipient<u32> for Fickle {
-    fn deliver(&self, _: u32) -> Result<Accepted, SendError<u32>> {
+    fn deliver(&self, _: u32) -> Result<DeliveryStatus, SendError<u32>> {
         panic!("planted")
     }
     fn system(&self) -> Option<SystemRef> {
@@ -124,7 +124,7 @@ fn untyped_references_know_their_type() {
     let system = TestSystem::new();
     let probe: Probe<Text> = system.probe();
     let log = probe.actor_ref();
-    let any = log.any().unwrap();
+    let any = log.untyped().unwrap();
     assert_eq!(any.typed::<Text>().unwrap(), *log);
     let error = any.typed::<u32>().unwrap_err();
     assert!(error.takes.contains("Text") && error.wanted == "u32" && error.path == log.path());

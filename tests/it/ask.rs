@@ -206,7 +206,7 @@ impl From<Call<Get>> for PeerMsg {
 
 impl Actor for Peer {
     type Message = PeerMsg;
-    fn receive(&mut self, message: PeerMsg, ctx: &mut Context<PeerMsg>) -> Done {
+    fn receive(&mut self, message: PeerMsg, ctx: &mut Context<PeerMsg>) -> HandlerResult {
         match message {
             PeerMsg::Get(call) => match call.request {
                 Get::Answer => call.answer(|_| 42),
@@ -316,7 +316,7 @@ impl From<Call<Get>> for BrokerMsg {
 
 impl Actor for Broker {
     type Message = BrokerMsg;
-    fn receive(&mut self, message: BrokerMsg, _: &mut Context<BrokerMsg>) -> Done {
+    fn receive(&mut self, message: BrokerMsg, _: &mut Context<BrokerMsg>) -> HandlerResult {
         match message {
             BrokerMsg::Forward(call) => self.second.tell(call),
             BrokerMsg::Rephrase(asker) => self.second.tell(Call::new(Get::Answer, asker)),
@@ -360,7 +360,7 @@ struct Post(Sender<Call<Get>>);
 
 impl Actor for Post {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         self.0.send(call)?;
         Ok(())
     }
@@ -459,7 +459,7 @@ struct Keeps(Sender<ReplyTo<u32>>);
 
 impl Actor for Keeps {
     type Message = ReplyTo<u32>;
-    fn receive(&mut self, port: ReplyTo<u32>, _: &mut Context<ReplyTo<u32>>) -> Done {
+    fn receive(&mut self, port: ReplyTo<u32>, _: &mut Context<ReplyTo<u32>>) -> HandlerResult {
         self.0.send(port)?;
         Ok(())
     }
@@ -513,7 +513,7 @@ struct Counter(u32);
 
 impl Actor for Counter {
     type Message = Counted;
-    fn receive(&mut self, message: Counted, _: &mut Context<Counted>) -> Done {
+    fn receive(&mut self, message: Counted, _: &mut Context<Counted>) -> HandlerResult {
         match message {
             Counted::Count(port) => drop(port.send(self.0)),
             Counted::Add(number) => self.0 += number,

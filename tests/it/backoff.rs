@@ -3,7 +3,9 @@
 use crate::support::*;
 use pointsman::Directive;
 use pointsman::prelude::*;
-use pointsman::{Backoff, BackoffError, BackoffSupervisor, Load, SendError, SpawnError, SystemBuilder};
+use pointsman::{
+    Backoff, BackoffError, BackoffSupervisor, RecipientLoad, SendError, SpawnError, SystemBuilder,
+};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -24,10 +26,10 @@ struct Probe(Sender<()>);
 
 impl Actor for Probe {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         ctx.stop();
         self.0.send(())?;
         Ok(())
@@ -337,7 +339,7 @@ fn while_there_is_no_child_messages_are_refused() {
     let ward = Ward::new(on_stop());
     ward.end_child();
     wait_until(|| ward.supervisor.restarts() == 1);
-    assert_eq!(ward.supervisor.load(), Load::Suspended);
+    assert_eq!(ward.supervisor.load(), RecipientLoad::Suspended);
     assert!(!ward.supervisor.is_closed());
     let back = ward.supervisor.try_tell(Tell::new(|_, _| Ok(())));
     assert!(matches!(back, Err(SendError::Closed(_))));
@@ -392,7 +394,7 @@ struct Counter;
 
 impl Actor for Counter {
     type Message = u32;
-    fn receive(&mut self, message: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, message: u32, ctx: &mut Context<u32>) -> HandlerResult {
         if message == 0 {
             ctx.stop();
         }
@@ -429,7 +431,7 @@ fn a_last_message_that_a_full_mailbox_hands_back_was_not_sent() {
     struct Slow(std::sync::mpsc::Sender<()>, Arc<Mutex<std::sync::mpsc::Receiver<()>>>);
     impl Actor for Slow {
         type Message = u32;
-        fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
             self.0.send(())?;
             let _ = self.1.lock().unwrap().recv();
             Ok(())
@@ -437,7 +439,7 @@ fn a_last_message_that_a_full_mailbox_hands_back_was_not_sent() {
     }
     let backoff = Backoff::on_stop(SECOND, SECOND)
         .last_message(|message: &u32| *message == 0)
-        .child(|child| child.mailbox(Mailbox::bounded(1).on_full(Full::Reject)));
+        .child(|child| child.mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Reject)));
     let supervisor = stage
         .system
         .actor("s")
@@ -620,7 +622,7 @@ fn a_failure_that_a_restart_of_the_supervisor_has_settled_makes_no_child_anew_th
     stage.expect(&["g Started 1"]);
     let release = hold(&below);
     fail(&first);
-    wait_until(|| first.load() == Load::Suspended);
+    wait_until(|| first.load() == RecipientLoad::Suspended);
     restart(&supervisor);
     drop(release);
     let mut notes = [stage.note(), stage.note(), stage.note()];

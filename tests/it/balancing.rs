@@ -6,7 +6,7 @@ use crate::support::{
 use pointsman::prelude::*;
 use pointsman::routing::{Balancing, DefaultResizer, ManageError, ResizerError, RouterPlan};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{DeadLetterReason, Load, MailboxFault, ManualClock, SendError, SpawnError};
+use pointsman::{DeadLetterReason, MailboxFault, ManualClock, RecipientLoad, SendError, SpawnError};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -79,7 +79,7 @@ fn no_message_waits_behind_a_slow_routee_while_another_is_idle() {
         let free = who(&router);
         assert!((0..100).all(|_| who(&router) == free));
         drop(held);
-        wait_until(|| router.load() == Load::Idle);
+        wait_until(|| router.load() == RecipientLoad::Idle);
         stage.end(&["0 Stopped 1", "1 Stopped 1", "2 Stopped 1"]);
     }
 }
@@ -90,12 +90,12 @@ fn each_send_wakes_one_more_idle_routee_until_all_are_at_work() {
     let router = pool(&stage, 8);
     // Each `hold` returns when its handler runs, so eight of them are eight routees.
     let held: Vec<_> = (0..8).map(|_| hold(&router)).collect();
-    assert_eq!(router.load(), Load::Busy { queued: 0 });
+    assert_eq!(router.load(), RecipientLoad::Busy { queued: 0 });
     (0..5).for_each(|_| router.tell(noting("late")));
-    assert_eq!((router.load(), router.queued()), (Load::Busy { queued: 5 }, Some(5)));
+    assert_eq!((router.load(), router.queued()), (RecipientLoad::Busy { queued: 5 }, Some(5)));
     drop(held);
     heard(&stage, "late", 5);
-    wait_until(|| router.load() == Load::Idle);
+    wait_until(|| router.load() == RecipientLoad::Idle);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -116,7 +116,7 @@ fn the_books_count_what_is_in_the_shared_queue() {
 
 #[test]
 fn a_bounded_queue_refuses_or_drops_the_newest() {
-    for policy in [Full::Reject, Full::DropNewest] {
+    for policy in [OverflowPolicy::Reject, OverflowPolicy::DropNewest] {
         let stage = stage(Dispatcher::blocking().into());
         let (letters, _subscription) = letters(&stage.system);
         let bounded = Mailbox::bounded(3).on_full(policy);
@@ -125,7 +125,7 @@ fn a_bounded_queue_refuses_or_drops_the_newest() {
         let held = hold(&router);
         (0..3).for_each(|_| router.tell(noting("kept")));
         router.tell(noting("too many"));
-        let reason = if policy == Full::Reject {
+        let reason = if policy == OverflowPolicy::Reject {
             assert!(matches!(router.try_tell(noting("too many")), Err(SendError::Full(_))));
             DeadLetterReason::Full
         } else {
@@ -137,7 +137,7 @@ fn a_bounded_queue_refuses_or_drops_the_newest() {
         heard(&stage, "kept", 3);
         let ledger = stage.system.shutdown(LONG).unwrap();
         assert_eq!((ledger.sent, ledger.handled, ledger.balance()), (6, 4, 0), "{ledger}");
-        let (dead, back, dropped) = if policy == Full::Reject { (1, 1, 0) } else { (0, 0, 2) };
+        let (dead, back, dropped) = if policy == OverflowPolicy::Reject { (1, 1, 0) } else { (0, 0, 2) };
         assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.dropped), (dead, back, dropped));
     }
 }
@@ -146,7 +146,7 @@ fn a_bounded_queue_refuses_or_drops_the_newest() {
 fn a_full_queue_may_drop_the_message_that_has_waited_longest() {
     let stage = stage(Dispatcher::blocking().into());
     let (letters, _subscription) = letters(&stage.system);
-    let bounded = Mailbox::bounded(3).on_full(Full::DropOldest);
+    let bounded = Mailbox::bounded(3).on_full(OverflowPolicy::DropOldest);
     let router = plan(&stage.system, &stage.log, 1).queue(bounded).dispatcher("crew").spawn().unwrap();
     heard(&stage, "Started 1", 1);
     let held = hold(&router);
@@ -154,7 +154,7 @@ fn a_full_queue_may_drop_the_message_that_has_waited_longest() {
         router.tell(noting(text));
     }
     assert!(router.try_tell(noting("fifth")).is_ok(), "an older one is dropped, and that is no error");
-    assert_eq!(router.load(), Load::Busy { queued: 3 });
+    assert_eq!(router.load(), RecipientLoad::Busy { queued: 3 });
     let dropped = ("/user/pool".to_owned(), DeadLetterReason::Dropped);
     assert_eq!(
         (letters.recv_timeout(LONG).unwrap(), letters.recv_timeout(LONG).unwrap()),
@@ -270,7 +270,7 @@ struct Reporter(Sender<(usize, u64)>);
 
 impl Actor for Reporter {
     type Message = u64;
-    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
         let _ = self.0.send((ctx.routee_index(), message));
         Ok(())
     }
@@ -302,7 +302,7 @@ fn a_suspended_routee_takes_nothing_while_the_others_go_on() {
     heard(&stage, "Started 1", 2);
     let routees = router.routees().unwrap();
     fail(&routees[0]);
-    wait_until(|| routees[0].load() == Load::Suspended);
+    wait_until(|| routees[0].load() == RecipientLoad::Suspended);
     assert!((0..50).all(|_| who(&router) == 1));
     let held = hold(&router);
     (0..5).for_each(|_| router.tell(noting("later")));
@@ -487,7 +487,7 @@ fn a_pool_that_stays_when_it_is_empty_refuses_and_can_grow_again() {
         wait_until(|| router.routees().unwrap().is_empty());
         assert!(matches!(router.try_tell(noting("to nobody")), Err(SendError::NoRoutee(_))));
         router.tell(noting("to nobody"));
-        assert_eq!(router.load(), Load::Closed);
+        assert_eq!(router.load(), RecipientLoad::Closed);
         assert_eq!(router.resize_to(2).unwrap(), 2);
         heard(&stage, "Started 1", 2);
         router.tell(noting("again"));
@@ -620,7 +620,7 @@ struct Piles;
 
 impl Actor for Piles {
     type Message = Backlog;
-    fn receive(&mut self, message: Backlog, ctx: &mut Context<Backlog>) -> Done {
+    fn receive(&mut self, message: Backlog, ctx: &mut Context<Backlog>) -> HandlerResult {
         match message {
             Backlog::Question(call) => call.answer(|Asked| ()),
             Backlog::Pile(count, other) => {
@@ -638,7 +638,7 @@ struct Counts(Sender<u64>);
 
 impl Actor for Counts {
     type Message = ();
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         self.0.send(ctx.system().ledger().skipped)?;
         Ok(())
     }
@@ -677,7 +677,7 @@ fn stash_and_receive_timeout_work_with_messages_of_the_queue() {
     router.tell(noting("last"));
     stage.expect(&["0 first", "0 stashed", "0 last"]);
     // A message of the queue ends the idle time, as any.
-    let settled = || wait_until(|| router.load() == Load::Idle);
+    let settled = || wait_until(|| router.load() == RecipientLoad::Idle);
     settled();
     for _ in 0..2 {
         stage.clock.advance(Duration::from_millis(9));
@@ -700,7 +700,7 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
     let unfit = [
         Mailbox::priority(|_: &Tell| 0),
         Mailbox::control_aware(|_: &Tell| false),
-        Mailbox::bounded(5).on_full(Full::Wait(LONG)),
+        Mailbox::bounded(5).on_full(OverflowPolicy::Wait(LONG)),
     ];
     for mailbox in unfit {
         let error = plan(&stage.system, &stage.log, 1).queue(mailbox).spawn().unwrap_err();
@@ -708,7 +708,7 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
         let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::NotShareable { .. }, .. });
         assert!(fault, "{error}");
     }
-    for policy in [Full::Reject, Full::DropOldest] {
+    for policy in [OverflowPolicy::Reject, OverflowPolicy::DropOldest] {
         let endless = Mailbox::bounded(usize::MAX).on_full(policy);
         let error = plan(&stage.system, &stage.log, 1).queue(endless).spawn().unwrap_err();
         let fault = matches!(error, SpawnError::Mailbox { fault: MailboxFault::LargeCapacity { .. }, .. });
@@ -733,7 +733,7 @@ fn a_pool_may_run_on_the_senders_threads() {
     let stage = stage(Dispatcher::calling_thread().into());
     let router = pool(&stage, 2);
     // A routee notes its start in a turn of the thread that made it: until that is over, it takes messages there.
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == Load::Idle));
+    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
     (0..4).for_each(|_| router.tell(noting("at once")));
     let seen: Vec<String> = stage.notes.try_iter().collect();
     assert_eq!(seen.iter().filter(|note| note.ends_with(" at once")).count(), 4);
@@ -783,7 +783,7 @@ fn in_whatever_order_turns_come_nobody_sleeps_beside_a_message() {
         system.run_until_idle();
         let _ = router.resize_to(2).unwrap();
         system.run_until_idle();
-        assert_eq!((router.queued(), router.load()), (Some(0), Load::Idle));
+        assert_eq!((router.queued(), router.load()), (Some(0), RecipientLoad::Idle));
         let ledger = system.ledger();
         assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
         if ledger.dead_lettered == 0 {
@@ -804,8 +804,8 @@ fn a_routee_that_was_woken_for_the_queue_looks_there_before_its_own_mailbox() {
     let routees = router.routees().unwrap();
     router.tell(noting("shared"));
     let loads = [routees[0].load(), routees[1].load()];
-    assert_eq!(loads.iter().filter(|load| **load == Load::Idle).count(), 1, "one message wakes one");
-    let woken = usize::from(loads[0] == Load::Idle);
+    assert_eq!(loads.iter().filter(|load| **load == RecipientLoad::Idle).count(), 1, "one message wakes one");
+    let woken = usize::from(loads[0] == RecipientLoad::Idle);
     routees[woken].tell(noting("own"));
     system.run_until_idle();
     let said: Vec<String> = notes.try_iter().filter(|note| !note.contains("Started")).collect();
@@ -817,7 +817,8 @@ fn a_routee_that_was_woken_for_the_queue_looks_there_before_its_own_mailbox() {
 fn a_routee_that_was_woken_for_the_queue_and_has_control_to_obey_first_wakes_another() {
     let system = TestSystem::with_seed(1);
     let (log, notes) = channel();
-    let (other, given) = (Arc::new(Mutex::new(None::<ActorRef<Tell>>)), Arc::<Mutex<Vec<Load>>>::default());
+    let (other, given) =
+        (Arc::new(Mutex::new(None::<ActorRef<Tell>>)), Arc::<Mutex<Vec<RecipientLoad>>>::default());
     let roles = NAMES.map(|name| {
         let (other, given) = (other.clone(), given.clone());
         Role::new(name, &log).on_hook(move |hook, _| {
@@ -832,12 +833,12 @@ fn a_routee_that_was_woken_for_the_queue_and_has_control_to_obey_first_wakes_ano
     system.run_until_idle();
     let routees = router.routees().unwrap();
     router.tell(noting("shared"));
-    let woken = usize::from(routees[0].load() == Load::Idle);
+    let woken = usize::from(routees[0].load() == RecipientLoad::Idle);
     *other.lock().unwrap() = Some(routees[1 - woken].clone());
     routees[woken].stop();
-    assert_eq!(routees[1 - woken].load(), Load::Idle);
+    assert_eq!(routees[1 - woken].load(), RecipientLoad::Idle);
     system.run_until_idle();
-    assert_eq!(*given.lock().unwrap(), [Load::Busy { queued: 0 }], "woken before the hook runs");
+    assert_eq!(*given.lock().unwrap(), [RecipientLoad::Busy { queued: 0 }], "woken before the hook runs");
     assert!(notes.try_iter().any(|note| note == format!("{} shared", 1 - woken)));
     *other.lock().unwrap() = None;
     system.allow_running();
@@ -857,7 +858,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = Job;
-    fn receive(&mut self, job: Job, _: &mut Context<Job>) -> Done {
+    fn receive(&mut self, job: Job, _: &mut Context<Job>) -> HandlerResult {
         self.seen[job.number].fetch_add(1, Ordering::Relaxed);
         (0..job.spins).for_each(|_| std::hint::spin_loop());
         if job.fails { Err(Failure::msg("as told")) } else { Ok(()) }
@@ -929,7 +930,7 @@ fn storm(executor: Dispatcher, queue: Mailbox) {
         router.resize_to(2).unwrap();
         asked += 1;
         let ledger = system.ledger();
-        router.load() == Load::Idle && (ledger.balance(), ledger.queued) == (0, 0)
+        router.load() == RecipientLoad::Idle && (ledger.balance(), ledger.queued) == (0, 0)
     });
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.balance(), ledger.queued), (0, 0), "{ledger}");
@@ -946,12 +947,18 @@ fn storms_of_failures_and_resizes_lose_and_double_nothing_on_workers() {
 
 #[test]
 fn storms_of_failures_and_resizes_lose_and_double_nothing_on_blocking_threads() {
-    storm(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(64).on_full(Full::DropNewest));
+    storm(
+        Dispatcher::blocking().threads(1..=4).into(),
+        Mailbox::bounded(64).on_full(OverflowPolicy::DropNewest),
+    );
 }
 
 #[test]
 fn storms_over_a_queue_that_drops_the_oldest_lose_and_double_nothing_else() {
-    storm(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(8).on_full(Full::DropOldest));
+    storm(
+        Dispatcher::blocking().threads(1..=4).into(),
+        Mailbox::bounded(8).on_full(OverflowPolicy::DropOldest),
+    );
 }
 
 /// Counts of what became of each message, by its number.
@@ -961,7 +968,7 @@ struct Once {
 
 impl Actor for Once {
     type Message = usize;
-    fn receive(&mut self, number: usize, _: &mut Context<usize>) -> Done {
+    fn receive(&mut self, number: usize, _: &mut Context<usize>) -> HandlerResult {
         self.seen[number].fetch_add(1, Ordering::SeqCst);
         if number % 1013 == 0 { Err(Failure::msg("as told")) } else { Ok(()) }
     }
@@ -1107,8 +1114,8 @@ struct Retiring;
 
 impl Actor for Retiring {
     type Message = u64;
-    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
-        ctx.retire();
+    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> HandlerResult {
+        ctx.passivate();
         Ok(())
     }
 }
@@ -1138,7 +1145,7 @@ enum Order {
 
 impl Actor for Shop {
     type Message = Order;
-    fn receive(&mut self, order: Order, ctx: &mut Context<Order>) -> Done {
+    fn receive(&mut self, order: Order, ctx: &mut Context<Order>) -> HandlerResult {
         match order {
             Order::Open => {
                 self.is_open = true;

@@ -30,7 +30,7 @@ impl From<Call<Read>> for CounterMsg {
 
 impl Actor for Counter {
     type Message = CounterMsg;
-    fn receive(&mut self, message: CounterMsg, _: &mut Context<CounterMsg>) -> Done {
+    fn receive(&mut self, message: CounterMsg, _: &mut Context<CounterMsg>) -> HandlerResult {
         match message {
             CounterMsg::Add(more) => self.sum += more,
             CounterMsg::Read(call) => call.answer(|Read| self.sum),

@@ -1,7 +1,7 @@
 //! Become and unbecome.
 
 use pointsman::prelude::*;
-use pointsman::{Behavior, Behaviors, Handling};
+use pointsman::{Behavior, Behaviors, Handled};
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only by a test that fails.
@@ -26,9 +26,9 @@ fn named(name: &'static str) -> Behavior<Player> {
     Behavior::partial(move |_: &mut Player, message, _: &mut Context<Msg>| match message {
         Msg::Who(reply_to) => {
             let _ = reply_to.send(name);
-            Ok(Handling::Handled)
+            Ok(Handled::Handled)
         }
-        other => Ok(Handling::Unhandled(other)),
+        other => Ok(Handled::Unhandled(other)),
     })
     .or_else(Player::change)
 }
@@ -41,27 +41,27 @@ impl Player {
         Self { behaviors }
     }
 
-    fn change(&mut self, message: Msg, _: &mut Context<Msg>) -> Result<Handling<Msg>, Failure> {
+    fn change(&mut self, message: Msg, _: &mut Context<Msg>) -> Result<Handled<Msg>, Failure> {
         match message {
             Msg::Push(name) => self.behaviors.push(named(name)),
             Msg::Replace(name) => self.behaviors.replace(named(name)),
             Msg::Unbecome => self.behaviors.unbecome(),
             Msg::Fail => return Err(Failure::msg("as told")),
-            other => return Ok(Handling::Unhandled(other)),
+            other => return Ok(Handled::Unhandled(other)),
         }
-        Ok(Handling::Handled)
+        Ok(Handled::Handled)
     }
 }
 
 impl Actor for Player {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match self.behaviors.current().handle(self, message, ctx)? {
-            Handling::Handled => {}
-            Handling::Unhandled(Msg::Strange(reply_to)) => {
+            Handled::Handled => {}
+            Handled::Unhandled(Msg::Strange(reply_to)) => {
                 let _ = reply_to.send("unhandled");
             }
-            Handling::Unhandled(_) => return Err(Failure::msg("what is that?")),
+            Handled::Unhandled(_) => return Err(Failure::msg("what is that?")),
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ fn what_no_handler_takes_comes_back() {
 #[test]
 fn the_first_handler_that_takes_a_message_handles_it() {
     let deaf: Behavior<Player> =
-        Behavior::partial(|_: &mut Player, message, _: &mut Context<Msg>| Ok(Handling::Unhandled(message)));
+        Behavior::partial(|_: &mut Player, message, _: &mut Context<Msg>| Ok(Handled::Unhandled(message)));
     let total = Behavior::total(|_: &mut Player, message, _: &mut Context<Msg>| {
         if let Msg::Strange(reply_to) = message {
             let _ = reply_to.send("handled");

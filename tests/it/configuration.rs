@@ -228,7 +228,7 @@ fn the_file_changes_one_key_of_what_needs_two() {
             .dispatcher("one", Dispatcher::blocking())
             .dispatcher("two", Dispatcher::blocking())
             .dispatcher_alias("files", "one")
-            .mailbox("waits", Mailbox::bounded(10).on_full(Full::Wait(7 * MS)))
+            .mailbox("waits", Mailbox::bounded(10).on_full(OverflowPolicy::Wait(7 * MS)))
             .mailbox(
                 "sorts",
                 Mailbox::priority(|number: &u32| i64::from(*number)).capacity(10).never_discard(3),
@@ -418,7 +418,7 @@ fn settings_from_a_file_have_their_effect() {
 struct Idle;
 impl Actor for Idle {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Ok(())
     }
 }
@@ -453,7 +453,7 @@ fn a_deployment_is_for_paths_and_wins_over_the_code() {
     // The engine's own actors are not meant.
     let system = System::builder("own")
         .dispatcher("strict", Dispatcher::work_stealing().threads(1))
-        .mailbox("one", Mailbox::bounded(1).on_full(Full::DropNewest))
+        .mailbox("one", Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest))
         .deploy("/**", Deployment::new().dispatcher("strict").mailbox("one"))
         .build()
         .unwrap();

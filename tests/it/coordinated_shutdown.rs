@@ -365,7 +365,7 @@ struct Link(Option<ActorRef<u64>>, Sender<u64>);
 
 impl Actor for Link {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         match &self.0 {
             Some(next) => next.tell(message),
             None => self.1.send(message)?,
@@ -388,7 +388,7 @@ fn a_drain_along_the_flow_of_data_loses_nothing() {
     for number in 0..1000u64 {
         first.tell(number);
     }
-    let flow = [&first, &middle, &last].map(|link| link.any().unwrap());
+    let flow = [&first, &middle, &last].map(|link| link.untyped().unwrap());
     let shutdown = stage.system.coordinated_shutdown();
     shutdown.add_drain("first", "drain", flow).unwrap();
     let report = shutdown.run("done").wait().unwrap();
@@ -405,7 +405,7 @@ fn a_drain_whose_time_is_over_leaves_counted_dead_letters() {
     let (first, second) = (stage.spawn(&stage.role("first")), stage.spawn(&stage.role("second")));
     let release = hold(&first);
     note(&first, "queued");
-    let flow = [&first, &second].map(|actor| actor.any().unwrap());
+    let flow = [&first, &second].map(|actor| actor.untyped().unwrap());
     let shutdown = stage.system.coordinated_shutdown();
     shutdown.add_drain("first", "drain", flow).unwrap();
     let (sender, inside) = channel();

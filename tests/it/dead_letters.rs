@@ -5,8 +5,8 @@ use crate::router_support::shy;
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
-use pointsman::topology::{Mode, Sending};
-use pointsman::{Answerable, AnyRef, Attempt, DeadLetterReason};
+use pointsman::topology::{SendExt, SendMode};
+use pointsman::{Answerable, AnyActorRef, Attempt, DeadLetterReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -97,10 +97,10 @@ fn a_subscriber_may_subscribe_and_leave_while_it_is_told() {
 /// Panics wherever it is asked anything but its system.
 struct Explodes(SystemRef);
 impl pointsman::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::Accepted, pointsman::SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<pointsman::DeliveryStatus, pointsman::SendError<u64>> {
         panic!("as told")
     }
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         panic!("as told")
     }
     fn system(&self) -> Option<SystemRef> {
@@ -162,7 +162,7 @@ fn a_message_comes_back_although_whoever_refused_it_panics_when_asked_who_it_is(
     let (refuses, panics) = shy(&actor);
     panics.store(true, Ordering::Relaxed);
     assert!(matches!(refuses.try_send(7u64), Err(pointsman::SendError::Closed(7))));
-    let refusal = refuses.send_by(8u64, Mode::Unbounded).unwrap_err();
+    let refusal = refuses.send_by(8u64, SendMode::Unbounded).unwrap_err();
     assert_eq!(refusal.report.closed, 1);
     panics.store(false, Ordering::Relaxed);
     let ledger = stage.system.shutdown(LONG).unwrap();
@@ -173,7 +173,7 @@ fn a_message_comes_back_although_whoever_refused_it_panics_when_asked_who_it_is(
 struct Numbers;
 impl Actor for Numbers {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -280,7 +280,7 @@ impl Answerable for SumMsg {
 struct Sum(u32);
 impl Actor for Sum {
     type Message = SumMsg;
-    fn receive(&mut self, message: SumMsg, _: &mut Context<SumMsg>) -> Done {
+    fn receive(&mut self, message: SumMsg, _: &mut Context<SumMsg>) -> HandlerResult {
         match message {
             SumMsg::Add(call) => call.answer(|Add(number)| self.0 + number),
             SumMsg::Hold(until, inside) => {
@@ -367,12 +367,12 @@ fn a_letter_that_cannot_be_delivered_is_counted_and_discarded() {
     struct Reader;
     impl Actor for Reader {
         type Message = pointsman::DeadLetter;
-        fn receive(&mut self, _: Self::Message, _: &mut Context<Self::Message>) -> Done {
+        fn receive(&mut self, _: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
             Ok(())
         }
     }
     // Full at once, so that telling it makes a dead letter.
-    let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
+    let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let reader = stage.system.actor("reader").mailbox(mailbox).spawn(|| Reader).unwrap();
     let (sender, shown) = channel();
     let last = Arc::new(std::sync::Mutex::new(None));

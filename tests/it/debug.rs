@@ -31,14 +31,14 @@ fn what_an_actor_prints_of_itself_and_its_system_says_what_it_is() {
     let me = puppet.clone();
     let printed = query(&puppet, move |_, ctx| {
         let system = ctx.system().clone();
-        let scheduler = system.scheduler().expect("the default dispatcher");
+        let scheduler = system.task_timer().expect("the default dispatcher");
         let timer = scheduler.once(SECOND, || ()).expect("soon enough");
         let texts = vec![
             format!("{ctx:?}"),
             format!("{:?}", ctx.timers()),
             format!("{:?}", ctx.actor("child")),
             format!("{me:?}"),
-            format!("{:?}", me.any().expect("a local actor")),
+            format!("{:?}", me.untyped().expect("a local actor")),
             format!("{:?}", me.path()),
             format!("{:?}", system.name()),
             format!("{system:?}"),
@@ -51,7 +51,7 @@ fn what_an_actor_prints_of_itself_and_its_system_says_what_it_is() {
         texts
     })
     .expect("nobody waits for a lock that it holds itself");
-    let uid = puppet.any().expect("a local actor").uid();
+    let uid = puppet.untyped().expect("a local actor").uid();
     let name = stage.system.name();
     let of_type = std::any::type_name::<Tell>();
     let expected = [
@@ -228,7 +228,7 @@ struct Silent;
 
 impl Actor for Silent {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }

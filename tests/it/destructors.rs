@@ -8,7 +8,7 @@ use pointsman::routing::{
     RouterSettings, RouterValue, RoutingLogic,
 };
 use pointsman::shutdown::phase;
-use pointsman::topology::{GroupConfig, RestartPolicy, Sending, Start, WhileRestarting};
+use pointsman::topology::{GroupConfig, RestartPolicy, SendExt, SpawnInfo, WhileRestarting};
 use pointsman::{Backoff, Behavior, Mailbox};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -142,7 +142,7 @@ struct Idle;
 
 impl Actor for Idle {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Ok(())
     }
 }
@@ -240,7 +240,7 @@ fn keys_that_panic_when_they_are_dropped_keep_nobody_from_being_given_up() {
         .group("group")
         .by_key(
             move |key: &u32| Mine(*key, by.clone()),
-            |_: &mut Context<u32>, _: &Start<'_, Mine>| Err::<Idle, _>(Failure::msg("never")),
+            |_: &mut Context<u32>, _: &SpawnInfo<'_, Mine>| Err::<Idle, _>(Failure::msg("never")),
         )
         .restart(RestartPolicy::on_failure(hour, hour))
         .while_restarting(WhileRestarting::Refuse)
@@ -318,7 +318,7 @@ struct Armourer {
 
 impl Actor for Armourer {
     type Message = Call<Arm>;
-    fn receive(&mut self, call: Call<Arm>, _: &mut Context<Call<Arm>>) -> Done {
+    fn receive(&mut self, call: Call<Arm>, _: &mut Context<Call<Arm>>) -> HandlerResult {
         match &self.bombs {
             Some(bombs) => call.answer(|_| bombs.one()),
             None => self.kept = Some(call),
@@ -527,7 +527,7 @@ struct Safe(Arc<()>);
 
 impl Actor for Safe {
     type Message = Call<Unlock>;
-    fn receive(&mut self, call: Call<Unlock>, _: &mut Context<Call<Unlock>>) -> Done {
+    fn receive(&mut self, call: Call<Unlock>, _: &mut Context<Call<Unlock>>) -> HandlerResult {
         // The clone goes to the asker, or is what it keeps.
         call.answer(|mut unlock| {
             std::mem::forget(unlock.0.take());
@@ -583,7 +583,7 @@ struct Thief(Sender<bool>);
 
 impl Actor for Thief {
     type Message = ThiefMsg;
-    fn receive(&mut self, message: ThiefMsg, ctx: &mut Context<ThiefMsg>) -> Done {
+    fn receive(&mut self, message: ThiefMsg, ctx: &mut Context<ThiefMsg>) -> HandlerResult {
         match message {
             ThiefMsg::Ask(safe, unlock) => {
                 ctx.ask_or_back(&safe, unlock, |outcome| ThiefMsg::Outcome(outcome.is_ok()));
@@ -634,7 +634,7 @@ fn who_is_refused_an_actor_is_told_why_though_the_recipe_panics() {
         };
         let group = {
             let recipe = armed();
-            move |ctx: &mut Context<u32>, _: &Start<'_, u32>| recipe(ctx)
+            move |ctx: &mut Context<u32>, _: &SpawnInfo<'_, u32>| recipe(ctx)
         };
         [
             handle.actor(name).spawn_with(armed()).err(),
@@ -700,7 +700,7 @@ fn who_is_refused_what_holds_code_is_told_why_though_that_panics() {
     let shutdown = system.coordinated_shutdown();
     assert!(shutdown.add_task("no-such-phase", "task", work(&bombs)).is_err());
     assert!(shutdown.add_task(phase::SERVICE_STOP, "", work(&bombs)).is_err());
-    let scheduler = system.scheduler().expect("there is a default dispatcher");
+    let scheduler = system.task_timer().expect("there is a default dispatcher");
     assert!(scheduler.once(Duration::MAX, task(&bombs)).is_err());
     assert!(scheduler.fixed_rate(LONG, Duration::ZERO, task(&bombs)).is_err());
     assert!(RouterValue::new(&system, Unsound(bombs.one())).is_err());
@@ -747,7 +747,7 @@ fn who_is_refused_the_actor_of_a_key_is_told_why_though_the_key_panics() {
 #[cfg(feature = "net")]
 #[test]
 fn who_is_refused_a_listener_is_told_why_though_the_recipe_panics() {
-    use pointsman::net::Address;
+    use pointsman::net::SocketAddress;
     let (system, bombs) = (system(), Bombs::default());
     let make = || {
         let bomb = bombs.one();
@@ -756,9 +756,9 @@ fn who_is_refused_a_listener_is_told_why_though_the_recipe_panics() {
             Deaf
         }
     };
-    let nowhere = system.listener("no/name", Address::tcp("127.0.0.1:0"));
+    let nowhere = system.listener("no/name", SocketAddress::tcp("127.0.0.1:0"));
     assert!(nowhere.spawn(make()).is_err());
-    let unknown = system.listener("listener", Address::tcp("127.0.0.1:0")).dispatcher("unknown");
+    let unknown = system.listener("listener", SocketAddress::tcp("127.0.0.1:0")).dispatcher("unknown");
     assert!(unknown.spawn(make()).is_err());
     assert_eq!(bombs.dropped(), 2);
     system.shutdown(LONG).expect("nothing is stuck");
@@ -771,7 +771,7 @@ struct Deaf;
 #[cfg(feature = "net")]
 impl Actor for Deaf {
     type Message = pointsman::net::Ready;
-    fn receive(&mut self, _: pointsman::net::Ready, _: &mut Context<pointsman::net::Ready>) -> Done {
+    fn receive(&mut self, _: pointsman::net::Ready, _: &mut Context<pointsman::net::Ready>) -> HandlerResult {
         Ok(())
     }
 }

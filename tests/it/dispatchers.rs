@@ -485,7 +485,7 @@ fn a_thread_that_ends_may_make_the_actor_for_which_threads_start_again() {
 struct Idle;
 impl Actor for Idle {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
 }
@@ -546,7 +546,7 @@ fn what_thread_locals_send_at_the_end_of_the_calling_thread_takes_turns_too() {
     struct Link(Option<ActorRef<u64>>, std::sync::mpsc::Sender<(u64, thread::ThreadId)>);
     impl Actor for Link {
         type Message = u64;
-        fn receive(&mut self, number: u64, _: &mut Context<u64>) -> Done {
+        fn receive(&mut self, number: u64, _: &mut Context<u64>) -> HandlerResult {
             match &self.0 {
                 Some(next) => next.tell(number),
                 None => self.1.send((number, thread::current().id()))?,

@@ -8,11 +8,11 @@ use pointsman::routing::{
     SectionFault,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::topology::Sending;
+use pointsman::topology::SendExt;
 use pointsman::{
-    Accepted, ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
-    LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, Recipient, ScheduleError,
-    SelectError, SendError, StartError,
+    ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
+    DeliveryStatus, LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, Recipient,
+    ScheduleError, SelectError, SendError, StartError,
 };
 use std::error::Error;
 use std::io;
@@ -372,7 +372,7 @@ enum Clerk {
 }
 impl Actor for Clerk {
     type Message = Call<Price>;
-    fn receive(&mut self, call: Call<Price>, _: &mut Context<Call<Price>>) -> Done {
+    fn receive(&mut self, call: Call<Price>, _: &mut Context<Call<Price>>) -> HandlerResult {
         match self {
             Self::Forgets => drop(call),
             Self::Keeps(kept) => kept.push(call),
@@ -433,7 +433,7 @@ fn an_ask_without_an_answer_names_whom_it_was_for_where_that_is_known() {
     assert_eq!(Asker::new().ask(&silent.forgets, Price).wait().unwrap_err().to_string(), FORGOTTEN);
     let failure = silent.forgets.ask_or_back(Price).wait().unwrap_err();
     assert_eq!(failure.error.to_string(), FORGOTTEN);
-    assert_eq!(text(silent.forgets.request(Price).any()), FORGOTTEN);
+    assert_eq!(text(silent.forgets.request(Price).first()), FORGOTTEN);
     let late = silent.keeps.ask(Price).within(SECOND);
     system.run_until_idle();
     system.advance(SECOND);
@@ -489,11 +489,11 @@ fn an_error_of_an_ask_tells_the_target_and_is_compared_without_it() {
 struct Buyer<F>(F, Sender<AskError>);
 impl<F: FnMut(&mut Context<AskError>) + Send + 'static> Actor for Buyer<F> {
     type Message = AskError;
-    fn started(&mut self, ctx: &mut Context<AskError>) -> Done {
+    fn started(&mut self, ctx: &mut Context<AskError>) -> HandlerResult {
         (self.0)(ctx);
         Ok(())
     }
-    fn receive(&mut self, error: AskError, ctx: &mut Context<AskError>) -> Done {
+    fn receive(&mut self, error: AskError, ctx: &mut Context<AskError>) -> HandlerResult {
         self.1.send(error)?;
         ctx.stop();
         Ok(())
@@ -514,10 +514,10 @@ fn ask_in(
 /// A user's recipient, of which nobody has asked yet what stands behind it.
 struct Shy;
 impl Recipient<Call<Price>> for Shy {
-    fn deliver(&self, _: Call<Price>) -> Result<Accepted, SendError<Call<Price>>> {
-        Ok(Accepted::Handled)
+    fn deliver(&self, _: Call<Price>) -> Result<DeliveryStatus, SendError<Call<Price>>> {
+        Ok(DeliveryStatus::Handled)
     }
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         panic!("it was asked what stands behind it")
     }
     fn system(&self) -> Option<SystemRef> {

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, EventStream, Members, Subscription, Unhandled};
+use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, EventStream, EventTypes, Subscription, Unhandled};
 use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl From<Closed> for Door {
 }
 
 impl EventGroup for Door {
-    fn members(members: &mut Members<Self>) {
+    fn members(members: &mut EventTypes<Self>) {
         members.add::<Opened>().add::<Closed>();
     }
 }
@@ -44,7 +44,7 @@ struct Porter(Sender<Door>);
 
 impl Actor for Porter {
     type Message = Door;
-    fn receive(&mut self, message: Door, _: &mut Context<Door>) -> Done {
+    fn receive(&mut self, message: Door, _: &mut Context<Door>) -> HandlerResult {
         self.0.send(message)?;
         Ok(())
     }
@@ -223,14 +223,17 @@ fn letters_of_all_kinds_come_by_their_group() {
     });
     stage.system.dead_letters().suppress(|number: &u64| *number == 0);
     let role = stage.role("a");
-    let actor =
-        stage.system.actor("a").mailbox(Mailbox::bounded(1).on_full(Full::DropNewest)).spawn(role.recipe());
+    let actor = stage
+        .system
+        .actor("a")
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest))
+        .spawn(role.recipe());
     let actor = actor.unwrap();
     let release = hold(&actor);
     note(&actor, "fits");
     note(&actor, "does not fit");
     drop(release);
-    wait_until(|| actor.load() == pointsman::Load::Idle);
+    wait_until(|| actor.load() == pointsman::RecipientLoad::Idle);
     query(&actor, |_, ctx| ctx.unhandled("what?")).unwrap();
     let dead: ActorRef<u64> = stage.system.spawn(|| Numbers).unwrap();
     dead.stop();
@@ -248,7 +251,7 @@ fn letters_of_all_kinds_come_by_their_group() {
 struct Numbers;
 impl Actor for Numbers {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -364,7 +367,7 @@ impl From<Opened> for AnyOpened {
 }
 
 impl EventGroup for AnyOpened {
-    fn members(members: &mut Members<Self>) {
+    fn members(members: &mut EventTypes<Self>) {
         members.add::<Opened>();
     }
 }
@@ -455,7 +458,7 @@ struct Idle;
 
 impl Actor for Idle {
     type Message = Door;
-    fn receive(&mut self, _: Door, _: &mut Context<Door>) -> Done {
+    fn receive(&mut self, _: Door, _: &mut Context<Door>) -> HandlerResult {
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ struct Clerk(Sender<u32>);
 
 impl Actor for Clerk {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Double(call) if call.request.0 >= 100 && ctx.stashed() == 0 => {
                 ctx.stash(Msg::Double(call))?
@@ -191,8 +191,10 @@ fn a_message_tells_how_much_of_its_time_is_left() {
 #[test]
 fn a_message_that_waits_for_room_does_so_within_its_time() {
     let office = Office::open();
-    let builder =
-        office.system.actor("narrow").mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)));
+    let builder = office
+        .system
+        .actor("narrow")
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)));
     let clerk = builder.skip_unwanted().spawn(office.recipe()).expect("the name is free");
     let release = hold(&clerk);
     clerk.tell(Msg::Note(0));
@@ -214,7 +216,7 @@ enum AsksMsg {
 
 impl Actor for Asks {
     type Message = AsksMsg;
-    fn receive(&mut self, message: AsksMsg, ctx: &mut Context<AsksMsg>) -> Done {
+    fn receive(&mut self, message: AsksMsg, ctx: &mut Context<AsksMsg>) -> HandlerResult {
         match message {
             AsksMsg::Begin(Some(limit)) => ctx.ask_within(&self.0, Double(1), limit, AsksMsg::Outcome),
             AsksMsg::Begin(None) => ctx.ask(&self.0, Double(2), AsksMsg::Outcome),
@@ -404,7 +406,7 @@ struct Hears(Sender<u32>);
 
 impl Actor for Hears {
     type Message = Mute;
-    fn receive(&mut self, Mute(number): Mute, _: &mut Context<Mute>) -> Done {
+    fn receive(&mut self, Mute(number): Mute, _: &mut Context<Mute>) -> HandlerResult {
         Ok(self.0.send(number)?)
     }
 }
@@ -426,7 +428,7 @@ fn who_takes_undelivered_messages_gets_those_that_are_skipped() {
     let _sink = office
         .system
         .dead_letters()
-        .take(move |dead: pointsman::Undelivered<Msg>| {
+        .take(move |dead: pointsman::DeadLetterMessage<Msg>| {
             let Msg::Double(call) = dead.message else { panic!("a question") };
             let _ = sender.send((call.request, dead.letter.reason, dead.letter.recipient.to_string()));
         })

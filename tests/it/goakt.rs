@@ -1,7 +1,9 @@
 //! Routers in GoAkt's words: each line of its checklist, and each event of its two routers that wait for replies.
 
 use crate::router_support::{END, FAIL, Worker};
-use pointsman::goakt::{MAX_RETRIES, RETRY_WINDOW, Router, RouterError, SpawnRouter, StatusFailure, Unset};
+use pointsman::goakt::{
+    AskFailedWith, MAX_RETRIES, RETRY_WINDOW, RouterError, RouterHandle, SpawnRouter, Unset,
+};
 use pointsman::prelude::*;
 use pointsman::routing::{KeySink, ManageError, ResizerSettings, Ring, RouterSettings};
 use pointsman::testkit::TestSystem;
@@ -37,7 +39,7 @@ fn since(system: &TestSystem, got: &Receiver<(usize, u64)>) -> Vec<(usize, u64)>
     all
 }
 
-fn end<M: Send + 'static>(system: TestSystem, router: &Router<M>) {
+fn end<M: Send + 'static>(system: TestSystem, router: &RouterHandle<M>) {
     router.stop();
     system.finish();
 }
@@ -141,7 +143,7 @@ fn a_factory_that_fails_fails_the_spawn_and_ends_the_routees_made_before() {
         assert!(told.contains(fault), "{told}");
         // The name is free although nobody has had a turn.
         let again = system.spawn_router("keepers", 2, make(panics)).spawn().unwrap();
-        assert_eq!(system.actor_at("/user/keepers").unwrap(), again.any().unwrap());
+        assert_eq!(system.actor_at("/user/keepers").unwrap(), again.untyped().unwrap());
         again.stop();
         system.run_until_idle();
         assert_eq!(Arc::strong_count(&alive), 1, "whoever was made has ended");
@@ -159,7 +161,7 @@ struct Keeper {
 
 impl Actor for Keeper {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -211,7 +213,7 @@ fn random_draws_every_routee_with_equal_chance_and_again() {
 fn fan_out_reaches_every_routee_once_in_the_order_sent_and_tells_how_many_have_taken_it() {
     let system = TestSystem::with_seed(1);
     let (plan, got) = workers(&system, 3);
-    let router = plan.fan_out().mailbox(Mailbox::bounded(2).on_full(Full::Reject)).spawn().unwrap();
+    let router = plan.fan_out().mailbox(Mailbox::bounded(2).on_full(OverflowPolicy::Reject)).spawn().unwrap();
     router.tell(1u64);
     assert_eq!(router.fan_out(2), 3);
     // Full routees do not keep the others from getting theirs.
@@ -230,7 +232,7 @@ fn fan_out_reaches_every_routee_once_in_the_order_sent_and_tells_how_many_have_t
 
 #[test]
 fn a_routee_that_has_ended_is_passed_over_by_every_strategy() {
-    type Choose = fn(SpawnRouter<u64, Unset>) -> Router<u64>;
+    type Choose = fn(SpawnRouter<u64, Unset>) -> RouterHandle<u64>;
     let strategies: [Choose; 3] = [
         |plan| plan.round_robin().spawn().unwrap(),
         |plan| plan.random().spawn().unwrap(),
@@ -275,7 +277,7 @@ struct Shard {
 
 impl Actor for Shard {
     type Message = Put;
-    fn receive(&mut self, Put(key): Put, _: &mut Context<Put>) -> Done {
+    fn receive(&mut self, Put(key): Put, _: &mut Context<Put>) -> HandlerResult {
         self.log.send((self.number, key))?;
         Ok(())
     }
@@ -473,7 +475,7 @@ struct Clerk(Kept);
 
 impl Actor for Clerk {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         if call.request.0 == BREAK {
             return Err(Failure::msg("as told"));
         }
@@ -525,7 +527,7 @@ impl Desks {
     }
 }
 
-fn scatter(size: usize) -> (TestSystem, Router<Call<Get>>, Desks) {
+fn scatter(size: usize) -> (TestSystem, RouterHandle<Call<Get>>, Desks) {
     let system = TestSystem::with_seed(7);
     let (plan, desks) = Desks::plan(&system, size);
     let router = plan.scatter_gather_first(SECOND).spawn().unwrap();
@@ -533,7 +535,7 @@ fn scatter(size: usize) -> (TestSystem, Router<Call<Get>>, Desks) {
 }
 
 /// One more every 300 ms, for a second.
-fn chop(size: usize, waits: bool) -> (TestSystem, Router<Call<Get>>, Desks) {
+fn chop(size: usize, waits: bool) -> (TestSystem, RouterHandle<Call<Get>>, Desks) {
     let system = TestSystem::with_seed(7);
     let (plan, desks) = Desks::plan(&system, size);
     let plan = plan.tail_chopping(SECOND, 300 * MS);
@@ -541,7 +543,7 @@ fn chop(size: usize, waits: bool) -> (TestSystem, Router<Call<Get>>, Desks) {
     (system, router, desks)
 }
 
-fn end_desks(system: TestSystem, router: &Router<Call<Get>>, desks: &Desks) {
+fn end_desks(system: TestSystem, router: &RouterHandle<Call<Get>>, desks: &Desks) {
     desks.clear();
     router.stop();
     let ledger = system.finish();
@@ -774,17 +776,17 @@ fn a_hundred_questions_do_not_delay_each_other_nor_the_management() {
 /// Asks by a router, and reports each outcome, which is a message like others.
 struct Client {
     router: ActorRef<Call<Get>>,
-    log: std::sync::mpsc::Sender<Result<u32, StatusFailure<Get>>>,
+    log: std::sync::mpsc::Sender<Result<u32, AskFailedWith<Get>>>,
 }
 
 enum ClientMsg {
     Ask(u32),
-    Outcome(Result<u32, StatusFailure<Get>>),
+    Outcome(Result<u32, AskFailedWith<Get>>),
 }
 
 impl Actor for Client {
     type Message = ClientMsg;
-    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> Done {
+    fn receive(&mut self, message: ClientMsg, ctx: &mut Context<ClientMsg>) -> HandlerResult {
         match message {
             ClientMsg::Ask(number) => ctx.ask_or_back(&self.router, Get(number), ClientMsg::Outcome),
             ClientMsg::Outcome(outcome) => self.log.send(outcome)?,
@@ -914,7 +916,7 @@ struct Fragile {
 
 impl Actor for Fragile {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         match message {
             FAIL => panic!("as told"),
             _ => {
@@ -1028,7 +1030,7 @@ fn what_is_routed_to_a_suspended_routee_waits_and_changes_no_membership() {
         let routees = (*router).routees().unwrap();
         routees[0].tell(FAIL);
         // It has failed, and nobody has judged it yet.
-        while routees[0].load() != pointsman::Load::Suspended {
+        while routees[0].load() != pointsman::RecipientLoad::Suspended {
             assert!(scene.system.step());
         }
         (0..6).for_each(|number| router.tell(number as u64));
@@ -1075,7 +1077,7 @@ fn dead_letters(system: &TestSystem) -> Arc<Mutex<Vec<(DeadLetterReason, String)
     seen
 }
 
-type Choose = fn(SpawnRouter<Call<Get>, Unset>) -> Router<Call<Get>>;
+type Choose = fn(SpawnRouter<Call<Get>, Unset>) -> RouterHandle<Call<Get>>;
 
 /// Routers by every strategy.
 fn strategies() -> [Choose; 6] {

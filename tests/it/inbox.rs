@@ -162,7 +162,7 @@ fn surplus_goes_to_the_sink_of_its_type_and_is_suppressed_as_other_dead_messages
     let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let (sender, taken) = std::sync::mpsc::channel();
-    let sink = move |undelivered: pointsman::Undelivered<u32>| {
+    let sink = move |undelivered: pointsman::DeadLetterMessage<u32>| {
         let _ = sender.send((undelivered.message, undelivered.letter.reason));
     };
     let _sink = stage.system.dead_letters().take_by(|_| {}, sink).unwrap();
@@ -278,7 +278,7 @@ fn an_inbox_watches() {
 struct Nothing;
 
 impl pointsman::Recipient<u32> for Nothing {
-    fn deliver(&self, message: u32) -> Result<pointsman::Accepted, pointsman::SendError<u32>> {
+    fn deliver(&self, message: u32) -> Result<pointsman::DeliveryStatus, pointsman::SendError<u32>> {
         Err(pointsman::SendError::Closed(message))
     }
 }
@@ -506,7 +506,7 @@ struct Waits(Arc<Inbox<u32>>, std::sync::mpsc::Sender<Result<u32, InboxError>>);
 
 impl Actor for Waits {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         IN_HANDLER.set(true);
         let got = self.0.receive(LONG);
         IN_HANDLER.set(false);

@@ -5,7 +5,9 @@ use crate::keyed_support::{
 };
 use crate::support::{Soon, Stage};
 use pointsman::prelude::*;
-use pointsman::topology::{MapRouter, Outcome, RestartPolicy, Sending, Singleton, Start, WhileRestarting};
+use pointsman::topology::{
+    KeyRoute, MapRouter, RestartPolicy, SendExt, Singleton, SpawnInfo, WhileRestarting,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,11 +67,11 @@ fn a_gentle_unicast_reaches_who_is_there_and_creates_nobody() {
 fn a_multicast_creates_all_that_are_absent_and_reaches_all() {
     let (stage, group) = with_one_restarting();
     group.tell(to(3, "a"));
-    group.try_tell(Note::new(Outcome::Multicast(vec![2, 1, 3, 4]), "b")).expect("some took it");
+    group.try_tell(Note::new(KeyRoute::Multicast(vec![2, 1, 3, 4]), "b")).expect("some took it");
     assert_eq!(noted(&stage), ["2 OnMessage", "2 b", "3 OnMessage", "3 a", "3 b", "4 OnMessage", "4 b"]);
     let ledger = stage.system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.dead_lettered), (6, 5, 1), "the refused copy is counted");
-    assert_eq!(closed(group.try_tell(Note::new(Outcome::Multicast(vec![1, 1]), "c"))), Some("c"));
+    assert_eq!(closed(group.try_tell(Note::new(KeyRoute::Multicast(vec![1, 1]), "c"))), Some("c"));
     books(stage);
 }
 
@@ -77,9 +79,9 @@ fn a_multicast_creates_all_that_are_absent_and_reaches_all() {
 fn a_gentle_multicast_passes_over_who_is_absent() {
     let (stage, group) = with_one_restarting();
     group.tell(to(3, "a"));
-    group.try_tell(Note::new(Outcome::GentleMulticast(vec![2, 1, 3, 4]), "b")).expect("one took it");
+    group.try_tell(Note::new(KeyRoute::GentleMulticast(vec![2, 1, 3, 4]), "b")).expect("one took it");
     assert_eq!(noted(&stage), ["3 OnMessage", "3 a", "3 b"]);
-    assert_eq!(closed(group.try_tell(Note::new(Outcome::GentleMulticast(vec![2, 1, 4]), "c"))), Some("c"));
+    assert_eq!(closed(group.try_tell(Note::new(KeyRoute::GentleMulticast(vec![2, 1, 4]), "c"))), Some("c"));
     assert_eq!(group.len(), 2);
     books(stage);
 }
@@ -108,17 +110,17 @@ fn a_broadcast_that_only_meets_those_who_refuse_is_closed() {
 fn discard_and_default_are_discarded_and_empty_lists_are_closed() {
     let stage = Stage::turns();
     let group = lodgers(&stage);
-    for outcome in [Outcome::Discard, Outcome::Default] {
+    for outcome in [KeyRoute::Discard, KeyRoute::Default] {
         let told = format!("{outcome:?}");
         assert_eq!(discarded(group.try_tell(Note::new(outcome.clone(), "back"))), Some("back"), "{told}");
         assert_eq!(discarded(group.to_ref().try_send(Note::new(outcome, "back"))), Some("back"), "{told}");
     }
-    let nobody = [Outcome::Multicast(vec![]), Outcome::GentleMulticast(vec![]), Outcome::Broadcast];
+    let nobody = [KeyRoute::Multicast(vec![]), KeyRoute::GentleMulticast(vec![]), KeyRoute::Broadcast];
     for outcome in nobody {
         let told = format!("{outcome:?}");
         assert_eq!(closed(group.try_tell(Note::new(outcome, "back"))), Some("back"), "{told}");
     }
-    group.tell(Note::new(Outcome::Discard, "gone"));
+    group.tell(Note::new(KeyRoute::Discard, "gone"));
     assert!(group.is_empty());
     let ledger = books(stage);
     assert_eq!((ledger.handed_back, ledger.dead_lettered), (7, 1));
@@ -128,9 +130,9 @@ fn discard_and_default_are_discarded_and_empty_lists_are_closed() {
 fn a_key_that_comes_twice_in_a_list_gets_two_copies_and_is_created_once() {
     let stage = Stage::turns();
     let group = lodgers(&stage);
-    group.try_tell(Note::new(Outcome::Multicast(vec![5, 5, 6]), "a")).expect("taken");
+    group.try_tell(Note::new(KeyRoute::Multicast(vec![5, 5, 6]), "a")).expect("taken");
     assert_eq!(noted(&stage), ["5 OnMessage", "5 a", "5 a", "6 OnMessage", "6 a"]);
-    group.try_tell(Note::new(Outcome::GentleMulticast(vec![6, 6]), "b")).expect("taken");
+    group.try_tell(Note::new(KeyRoute::GentleMulticast(vec![6, 6]), "b")).expect("taken");
     assert_eq!(noted(&stage), ["6 b", "6 b"]);
     books(stage);
 }
@@ -144,12 +146,12 @@ fn n_recipients_cost_one_clone_less() {
         group.tell(Note::new(outcome, "a").counted(&clones));
         clones.swap(0, Ordering::SeqCst)
     };
-    assert_eq!(count(Outcome::Unicast(1)), 0);
-    assert_eq!(count(Outcome::Multicast(vec![1])), 0);
-    assert_eq!(count(Outcome::Multicast(vec![1, 2])), 1);
-    assert_eq!(count(Outcome::Multicast(vec![1, 2, 3, 4, 5])), 4);
-    assert_eq!(count(Outcome::GentleMulticast(vec![1, 9, 2, 8])), 1);
-    assert_eq!(count(Outcome::Broadcast), 4);
+    assert_eq!(count(KeyRoute::Unicast(1)), 0);
+    assert_eq!(count(KeyRoute::Multicast(vec![1])), 0);
+    assert_eq!(count(KeyRoute::Multicast(vec![1, 2])), 1);
+    assert_eq!(count(KeyRoute::Multicast(vec![1, 2, 3, 4, 5])), 4);
+    assert_eq!(count(KeyRoute::GentleMulticast(vec![1, 9, 2, 8])), 1);
+    assert_eq!(count(KeyRoute::Broadcast), 4);
     noted(&stage);
     books(stage);
 }
@@ -158,7 +160,7 @@ fn n_recipients_cost_one_clone_less() {
 fn a_refused_copy_goes_to_the_next_recipient() {
     let (stage, group) = with_one_restarting();
     let clones = Arc::new(AtomicUsize::new(0));
-    group.tell(Note::new(Outcome::Multicast(vec![1, 1, 2, 3]), "a").counted(&clones));
+    group.tell(Note::new(KeyRoute::Multicast(vec![1, 1, 2, 3]), "a").counted(&clones));
     assert_eq!(noted(&stage), ["2 OnMessage", "2 a", "3 OnMessage", "3 a"]);
     assert!(clones.load(Ordering::SeqCst) <= 3);
     books(stage);
@@ -167,11 +169,11 @@ fn a_refused_copy_goes_to_the_next_recipient() {
 #[test]
 fn a_full_mailbox_is_full_and_one_of_two_is_enough() {
     let stage = Stage::turns();
-    let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
+    let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let group = plan(&stage).mailbox(mailbox).spawn().expect("sound");
     group.tell(to(1, "a"));
     assert_eq!(full(group.try_tell(to(1, "b"))), Some("b"));
-    group.try_tell(Note::new(Outcome::Multicast(vec![1, 2]), "c")).expect("2 has room");
+    group.try_tell(Note::new(KeyRoute::Multicast(vec![1, 2]), "c")).expect("2 has room");
     assert_eq!(full(group.try_tell(to_all("d"))), Some("d"));
     assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "2 OnMessage", "2 c"]);
     let ledger = books(stage);
@@ -187,11 +189,11 @@ fn the_reference_to_a_key_survives_its_actor() {
     let stage = Stage::turns();
     let group = lodgers(&stage);
     let seven = group.key(7);
-    assert_eq!((seven.load(), seven.is_closed()), (pointsman::Load::Idle, false));
-    seven.tell(Note::new(Outcome::Discard, "a").act(Do::Stop));
+    assert_eq!((seven.load(), seven.is_closed()), (pointsman::RecipientLoad::Idle, false));
+    seven.tell(Note::new(KeyRoute::Discard, "a").act(Do::Stop));
     assert_eq!(noted(&stage), ["7 OnMessage", "7 a", "7 stopped"]);
     assert!(group.is_empty());
-    seven.tell(Note::new(Outcome::Discard, "b"));
+    seven.tell(Note::new(KeyRoute::Discard, "b"));
     assert_eq!(noted(&stage), ["7 OnMessage", "7 b"]);
     books(stage);
 }
@@ -217,7 +219,7 @@ fn actors_are_found_by_paths_that_are_their_printed_keys() {
         .group("hosts")
         .by_key(
             |host: &String| host.clone(),
-            |ctx: &mut Context<String>, start: &Start<String>| {
+            |ctx: &mut Context<String>, start: &SpawnInfo<String>| {
                 assert_eq!(ctx.parent().expect("the head").path().to_string(), "/user/hosts");
                 assert!(ctx.path().to_string().starts_with("/user/hosts/"));
                 assert!(!start.key().is_empty());
@@ -240,7 +242,7 @@ fn actors_are_found_by_paths_that_are_their_printed_keys() {
 struct Idle;
 impl Actor for Idle {
     type Message = String;
-    fn receive(&mut self, _: String, _: &mut Context<String>) -> Done {
+    fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
         Ok(())
     }
 }
@@ -261,7 +263,7 @@ fn keys_that_print_alike_are_set_apart() {
     let group = stage
         .system
         .group("g")
-        .by_key(|_: &String| Alike(0), |_, _: &Start<Alike>| Idle)
+        .by_key(|_: &String| Alike(0), |_, _: &SpawnInfo<Alike>| Idle)
         .spawn()
         .expect("sound");
     for number in 0..3 {
@@ -281,7 +283,7 @@ fn a_group_without_an_inner_router_has_one_actor() {
     let group = stage
         .system
         .group("one")
-        .singleton(move |ctx: &mut Context<String>, _: &Start<Singleton>| {
+        .singleton(move |ctx: &mut Context<String>, _: &SpawnInfo<Singleton>| {
             let _ = log.send(ctx.path().to_string());
             Idle
         })
@@ -300,9 +302,9 @@ fn a_routers_state_is_replaced_while_messages_are_routed_by_the_old_one() {
     let stage = Stage::turns();
     let log = stage.log.clone();
     let (router, state) = MapRouter::with_state(2_u64, |count: &u64, text: &String| {
-        Outcome::Unicast(text.len() as u64 % count)
+        KeyRoute::Unicast(text.len() as u64 % count)
     });
-    let recipe = move |_: &mut Context<String>, start: &Start<u64>| {
+    let recipe = move |_: &mut Context<String>, start: &SpawnInfo<u64>| {
         let _ = log.send(start.key().to_string());
         Idle
     };
@@ -325,8 +327,8 @@ fn a_routers_state_is_replaced_while_messages_are_routed_by_the_old_one() {
 #[test]
 fn a_message_is_accounted_for_when_the_inner_router_panics() {
     let stage = Stage::turns();
-    let router = |text: &String| -> Outcome<u32> { panic!("planted: {text}") };
-    let group = stage.system.group("g").keyed(router, |_, _: &Start<u32>| Idle).spawn().expect("sound");
+    let router = |text: &String| -> KeyRoute<u32> { panic!("planted: {text}") };
+    let group = stage.system.group("g").keyed(router, |_, _: &SpawnInfo<u32>| Idle).spawn().expect("sound");
     let panic = catch_unwind(AssertUnwindSafe(|| group.tell("a".to_owned())));
     assert!(panic.is_err());
     assert_eq!(books(stage).dead_lettered, 1);
@@ -364,7 +366,7 @@ fn a_router_may_send_to_its_own_group() {
                 }
                 note.to.clone()
             },
-            move |_, start: &Start<u32>| {
+            move |_, start: &SpawnInfo<u32>| {
                 let _ = log.send(start.key().to_string());
                 crate::keyed_support::Lodger::new(*start.key(), &log)
             },
@@ -384,11 +386,11 @@ fn a_group_goes_by_its_configuration_as_soon_as_it_is_accepted() {
         Stage::turns_with(|builder| builder.config("[topology.shards]\ncount = 2").expect("well formed"));
     let log = stage.log.clone();
     let route = |count: &u64, text: &String| match count {
-        0 => Outcome::Discard,
-        count => Outcome::Unicast(text.len() as u64 % count),
+        0 => KeyRoute::Discard,
+        count => KeyRoute::Unicast(text.len() as u64 % count),
     };
     let (router, count) = MapRouter::with_state(0, route);
-    let recipe = move |_: &mut Context<String>, start: &Start<u64>| {
+    let recipe = move |_: &mut Context<String>, start: &SpawnInfo<u64>| {
         let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
         Idle
     };

@@ -4,7 +4,7 @@ use crate::keyed_support::{Do, Note, books, closed, full, lodgers, noted, plan, 
 use crate::support::{Stage, run_turns};
 use pointsman::SpawnError;
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Outcome, RestartPolicy, Singleton, Start, WhileRestarting};
+use pointsman::topology::{Group, KeyRoute, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -229,7 +229,7 @@ struct Slow(pointsman::ManualClock);
 impl Actor for Slow {
     type Message = u32;
 
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Err(Failure::msg("at once"))
     }
 
@@ -273,20 +273,20 @@ struct Landlord<F> {
 impl<F: Fn(&mut Context<Do>) + Send + 'static> Actor for Landlord<F> {
     type Message = Do;
 
-    fn started(&mut self, ctx: &mut Context<Do>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Do>) -> HandlerResult {
         (self.plan)(ctx);
         Ok(())
     }
 
-    fn receive(&mut self, _: Do, _: &mut Context<Do>) -> Done {
+    fn receive(&mut self, _: Do, _: &mut Context<Do>) -> HandlerResult {
         Err(Failure::msg("told to"))
     }
 
-    fn restarting(&mut self, _: &Failure, _: &mut Context<Do>) -> Done {
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Do>) -> HandlerResult {
         Ok(())
     }
 
-    fn restarted(&mut self, _: &Failure, _: &mut Context<Do>) -> Done {
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Do>) -> HandlerResult {
         Ok(())
     }
 }
@@ -364,10 +364,10 @@ fn a_copy_for_a_key_that_nobody_is_created_for_is_a_dead_letter_if_another_copy_
     let _subscription = letters.subscribe(move |letter| _ = sender.send(letter.recipient.to_string()));
     group.tell(to(1, "a"));
     group.stop_spawning();
-    group.try_tell(Note::new(Outcome::Multicast(vec![2, 1, 3]), "b")).expect("1 takes it");
+    group.try_tell(Note::new(KeyRoute::Multicast(vec![2, 1, 3]), "b")).expect("1 takes it");
     assert_eq!(noted(&stage), ["1 OnMessage", "1 a", "1 b"]);
     assert_eq!(dead.try_iter().collect::<Vec<_>>(), ["/user/lodgers"; 2]);
-    let neither = Note::new(Outcome::Multicast(vec![2, 3]), "c");
+    let neither = Note::new(KeyRoute::Multicast(vec![2, 3]), "c");
     assert_eq!(closed(group.try_tell(neither)), Some("c"), "one comes back, and one is a dead letter");
     let ledger = books(stage);
     assert_eq!((ledger.sent, ledger.handled, ledger.dead_lettered, ledger.handed_back), (6, 2, 3, 1));
@@ -462,7 +462,7 @@ fn manual_termination_is_a_message_and_the_second_one_closes() {
     let heard = reasons.clone();
     let make = move |reason: &str| {
         heard.lock().expect("not poisoned").push(reason.to_owned());
-        Note::new(Outcome::Discard, "terminate")
+        Note::new(KeyRoute::Discard, "terminate")
     };
     let group = plan(&stage).terminate_by(make).spawn().expect("sound");
     let ended = end_of(&group);
@@ -485,7 +485,7 @@ fn manual_termination_is_a_message_and_the_second_one_closes() {
 #[test]
 fn an_actor_that_ends_itself_at_a_manual_termination_ends_the_group() {
     let stage = Stage::turns();
-    let make = |_: &str| Note::new(Outcome::Discard, "terminate").act(Do::Stop);
+    let make = |_: &str| Note::new(KeyRoute::Discard, "terminate").act(Do::Stop);
     let group = plan(&stage).terminate_by(make).spawn().expect("sound");
     let ended = end_of(&group);
     group.tell(to(1, "a"));
@@ -498,8 +498,8 @@ fn an_actor_that_ends_itself_at_a_manual_termination_ends_the_group() {
 #[test]
 fn a_full_mailbox_keeps_no_actor_from_the_message_that_terminates_it() {
     let stage = Stage::turns();
-    let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
-    let make = |_: &str| Note::new(Outcome::Discard, "terminate").act(Do::Stop);
+    let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
+    let make = |_: &str| Note::new(KeyRoute::Discard, "terminate").act(Do::Stop);
     let group = plan(&stage).mailbox(mailbox).terminate_by(make).spawn().expect("sound");
     group.tell(to(1, "a"));
     group.terminate("over");
@@ -542,7 +542,7 @@ fn whoever_stops_the_head_ends_the_group() {
 #[test]
 fn a_smaller_capacity_drops_nothing_and_a_larger_one_holds_for_those_to_come() {
     let stage = Stage::turns();
-    let mailbox = Mailbox::bounded(3).on_full(Full::Reject);
+    let mailbox = Mailbox::bounded(3).on_full(OverflowPolicy::Reject);
     let group = plan(&stage).mailbox(mailbox).spawn().expect("sound");
     for text in ["a", "b", "c"] {
         group.tell(to(1, text));
@@ -568,9 +568,9 @@ fn growing_wakes_a_sender_that_waits() {
     let group = stage
         .system
         .group("held")
-        .singleton(move |_: &mut Context<u32>, _: &Start<Singleton>| Held(held.clone()))
+        .singleton(move |_: &mut Context<u32>, _: &SpawnInfo<Singleton>| Held(held.clone()))
         // Without end: nothing but room wakes who waits.
-        .mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)))
         .spawn()
         .expect("sound");
     group.tell(0_u32);
@@ -595,7 +595,7 @@ struct Held(Arc<std::sync::Mutex<std::sync::mpsc::Receiver<()>>>);
 
 impl Actor for Held {
     type Message = u32;
-    fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> HandlerResult {
         let _ = ctx.blocking(|| self.0.lock().expect("not poisoned").recv());
         Ok(())
     }
@@ -607,11 +607,11 @@ fn an_actor_changes_its_own_capacity() {
     let group = stage
         .system
         .group("own")
-        .singleton(|ctx: &mut Context<u32>, _: &Start<Singleton>| {
+        .singleton(|ctx: &mut Context<u32>, _: &SpawnInfo<Singleton>| {
             assert!(ctx.set_mailbox_capacity(2));
             Held(Arc::new(std::sync::Mutex::new(std::sync::mpsc::channel().1)))
         })
-        .mailbox(Mailbox::bounded(1).on_full(Full::Reject))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Reject))
         .spawn()
         .expect("sound");
     group.tell(0_u32);

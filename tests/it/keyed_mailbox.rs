@@ -13,10 +13,10 @@ impl Actor for Small {
 
     fn mailbox() -> Option<Mailbox> {
         ASKED.fetch_add(1, SeqCst);
-        Some(Mailbox::bounded(1).on_full(Full::Reject))
+        Some(Mailbox::bounded(1).on_full(OverflowPolicy::Reject))
     }
 
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Ok(())
     }
 }

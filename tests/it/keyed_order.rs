@@ -37,7 +37,7 @@ fn those_who_wait_to_be_restarted_are_given_up_in_the_order_of_their_ends() {
 
 #[test]
 fn the_actors_of_a_group_are_listed_in_the_order_of_their_creation() {
-    use pointsman::topology::Mount;
+    use pointsman::topology::IntoMember;
     let stage = Stage::turns();
     let group = lodgers(&stage);
     let keys: Vec<u32> = (0..KEYS).rev().collect();

@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, books, lodgers, noted, plan, to};
 use crate::support::Stage;
 use pointsman::prelude::*;
-use pointsman::topology::{RestartPolicy, Start};
+use pointsman::topology::{RestartPolicy, SpawnInfo};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ enum Will {
 impl Actor for Wilful {
     type Message = Will;
 
-    fn receive(&mut self, will: Will, ctx: &mut Context<Will>) -> Done {
+    fn receive(&mut self, will: Will, ctx: &mut Context<Will>) -> HandlerResult {
         match will {
             Will::Policy(policy) => Ok(ctx.set_restart_policy(policy)?),
             Will::Fail => Err(Failure::msg(format!("life {}", self.0))),
@@ -57,7 +57,7 @@ fn an_actors_own_policy_goes_before_all_others_and_ends_with_its_state() {
         .group("wilful")
         .by_key(
             |_: &Will| 1_u32,
-            move |_, start: &Start<u32>| {
+            move |_, start: &SpawnInfo<u32>| {
                 let _ = log.send(format!("{:?}", start.cause()));
                 Wilful(*start.key())
             },

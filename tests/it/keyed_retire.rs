@@ -2,10 +2,10 @@
 
 use crate::keyed_support::{Do, Note, books, closed, gently, lodgers, noted, plan, to};
 use crate::support::{LONG, Stage};
-use pointsman::Load;
+use pointsman::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::SmallestMailbox;
-use pointsman::topology::{Group, RestartPolicy, Start};
+use pointsman::topology::{Group, RestartPolicy, SpawnInfo};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -58,9 +58,9 @@ struct Leaver {
 impl Actor for Leaver {
     type Message = Note;
 
-    fn receive(&mut self, note: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, note: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         self.log.send(format!("{} {}", self.path, note.text))?;
-        ctx.retire();
+        ctx.passivate();
         Ok(())
     }
 
@@ -81,7 +81,7 @@ fn leavers(stage: &Stage, at_end: impl Fn(&Group<Note, u32>) + Send + Sync + 'st
         .group("leavers")
         .keyed(
             |note: &Note| note.to.clone(),
-            move |ctx: &mut Context<_>, _: &Start<u32>| {
+            move |ctx: &mut Context<_>, _: &SpawnInfo<u32>| {
                 let path = ctx.me().path().to_string();
                 let _ = log.send(format!("{path} begins"));
                 Leaver { path, log: log.clone(), at_end: at_end.clone() }
@@ -168,12 +168,12 @@ struct Heir(Arc<[Estate; KEYS]>, usize, Sender<String>);
 impl Actor for Heir {
     type Message = Numbered;
 
-    fn receive(&mut self, message: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, message: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         let before = self.0[self.1].last[message.sender].swap(message.number, SeqCst);
         if before >= message.number {
             self.2.send(format!("{before} came before {}", message.number))?;
         }
-        ctx.retire();
+        ctx.passivate();
         Ok(())
     }
 
@@ -192,7 +192,7 @@ fn a_storm_of_retirements_loses_nothing_and_keeps_the_order() {
         .group("heirs")
         .by_key(
             |message: &Numbered| message.key,
-            move |_, start: &Start<usize>| {
+            move |_, start: &SpawnInfo<usize>| {
                 counted.fetch_add(1, SeqCst);
                 if left[*start.key()].is_taken.swap(true, SeqCst) {
                     let _ = faults.send("two at once".to_owned());
@@ -237,7 +237,7 @@ fn a_key_whose_actor_ends_by_retiring_is_known_as_one_with_nothing_to_do() {
     let (known, once) = (router.clone(), AtomicBool::new(false));
     let group = leavers(&stage, move |group| {
         if !once.swap(true, SeqCst) {
-            assert_eq!(group.key(1).load(), Load::Idle);
+            assert_eq!(group.key(1).load(), RecipientLoad::Idle);
             known.get().unwrap().tell(to(1, "b"));
         }
     });
@@ -247,6 +247,6 @@ fn a_key_whose_actor_ends_by_retiring_is_known_as_one_with_nothing_to_do() {
     assert_eq!(noted(&stage), expected.map(|event| format!("/user/leavers/1 {event}")));
     // Nobody would be created for it any more.
     group.stop_spawning();
-    assert_eq!(group.key(1).load(), Load::Closed);
+    assert_eq!(group.key(1).load(), RecipientLoad::Closed);
     assert_eq!(books(stage).dead_lettered, 0);
 }

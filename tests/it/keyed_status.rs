@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, Note, books, lodgers, noted, plan, to};
 use crate::support::{Stage, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{ActorStatus, Group, RestartPolicy, Start, StatusReport, WhileRestarting};
+use pointsman::topology::{ActorStatus, Group, RestartPolicy, SpawnInfo, StatusReport, WhileRestarting};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -150,7 +150,7 @@ fn an_heir_begins_when_the_end_of_the_former_has_been_told() {
     let group = stage
         .system
         .group("lodgers")
-        .by_key(|_: &u32| 1, move |_, _: &Start<i32>| Parent(anyone.clone()))
+        .by_key(|_: &u32| 1, move |_, _: &SpawnInfo<i32>| Parent(anyone.clone()))
         .spawn()
         .unwrap();
     let _ = known.set(group.to_ref());
@@ -169,9 +169,9 @@ struct Parent(Arc<OnceLock<ActorRef<u32>>>);
 impl Actor for Parent {
     type Message = u32;
 
-    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
         if number == 1 {
-            ctx.retire();
+            ctx.passivate();
         }
         Ok(())
     }
@@ -188,13 +188,13 @@ struct Sensor;
 impl Actor for Sensor {
     type Message = Option<&'static str>;
 
-    fn started(&mut self, ctx: &mut Context<Self::Message>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
         // It is no news that a new actor is normal.
         ctx.set_normal();
         Ok(())
     }
 
-    fn receive(&mut self, alarm: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, alarm: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         match alarm {
             Some("fail") => return Err(Failure::msg("told to")),
             Some(reason) => ctx.set_alarming(reason),
@@ -248,7 +248,7 @@ fn a_subscriber_that_has_ended_is_told_nothing_and_one_that_panics_harms_nobody(
     struct Ear;
     impl Actor for Ear {
         type Message = StatusReport<u32>;
-        fn receive(&mut self, _: StatusReport<u32>, _: &mut Context<StatusReport<u32>>) -> Done {
+        fn receive(&mut self, _: StatusReport<u32>, _: &mut Context<StatusReport<u32>>) -> HandlerResult {
             Ok(())
         }
     }
@@ -304,12 +304,16 @@ fn a_topology_subscribes_to_its_keyed_groups_by_their_names() {
 fn who_watches_an_actor_of_a_group_hears_of_its_end_when_the_key_is_free() {
     struct Watcher(Group<Note, u32>);
     impl Actor for Watcher {
-        type Message = AnyRef;
-        fn receive(&mut self, actor: AnyRef, ctx: &mut Context<AnyRef>) -> Done {
+        type Message = AnyActorRef;
+        fn receive(&mut self, actor: AnyActorRef, ctx: &mut Context<AnyActorRef>) -> HandlerResult {
             ctx.watch(&actor)?;
             Ok(())
         }
-        fn terminated(&mut self, ended: pointsman::Terminated, _: &mut Context<AnyRef>) -> Done {
+        fn terminated(
+            &mut self,
+            ended: pointsman::Terminated,
+            _: &mut Context<AnyActorRef>,
+        ) -> HandlerResult {
             assert!(ended.existence_confirmed);
             let was_free = self.0.is_empty();
             self.0.try_tell(to(1, if was_free { "next" } else { "too early" }))?;

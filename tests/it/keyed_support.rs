@@ -2,7 +2,7 @@
 
 use crate::support::{Stage, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, GroupPlan, Outcome, Start};
+use pointsman::topology::{Group, GroupPlan, KeyRoute, SpawnInfo};
 use pointsman::{Ledger, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +21,14 @@ pub enum Do {
 /// A message that says whom it is for.
 #[derive(Debug)]
 pub struct Note {
-    pub to: Outcome<u32>,
+    pub to: KeyRoute<u32>,
     pub text: &'static str,
     pub act: Do,
     clones: Arc<AtomicUsize>,
 }
 
 impl Note {
-    pub fn new(to: Outcome<u32>, text: &'static str) -> Self {
+    pub fn new(to: KeyRoute<u32>, text: &'static str) -> Self {
         Self { to, text, act: Do::Nothing, clones: Arc::default() }
     }
 
@@ -53,15 +53,15 @@ impl Clone for Note {
 
 /// To one key.
 pub fn to(key: u32, text: &'static str) -> Note {
-    Note::new(Outcome::Unicast(key), text)
+    Note::new(KeyRoute::Unicast(key), text)
 }
 
 pub fn gently(key: u32, text: &'static str) -> Note {
-    Note::new(Outcome::GentleUnicast(key), text)
+    Note::new(KeyRoute::GentleUnicast(key), text)
 }
 
 pub fn to_all(text: &'static str) -> Note {
-    Note::new(Outcome::Broadcast, text)
+    Note::new(KeyRoute::Broadcast, text)
 }
 
 pub struct Lodger {
@@ -78,14 +78,14 @@ impl Lodger {
 impl Actor for Lodger {
     type Message = Note;
 
-    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> Done {
+    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> HandlerResult {
         let _ = self.log.send(format!("{} {}", self.key, note.text));
         match note.act {
             Do::Nothing => {}
             Do::Fail => return Err(Failure::msg("told to")),
             Do::Panic => panic!("told to"),
             Do::Stop => ctx.stop(),
-            Do::Retire => ctx.retire(),
+            Do::Retire => ctx.passivate(),
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ pub fn plan(stage: &Stage) -> GroupPlan<Note, u32> {
     let log = stage.log.clone();
     stage.system.group("lodgers").keyed(
         |note: &Note| note.to.clone(),
-        move |_, start: &Start<u32>| {
+        move |_, start: &SpawnInfo<u32>| {
             let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
             Lodger { key: *start.key(), log: log.clone() }
         },

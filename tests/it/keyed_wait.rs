@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
 use crate::support::{LONG, Stage};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, Outcome, Start};
+use pointsman::topology::{Group, KeyRoute, SpawnInfo};
 use std::cell::Cell;
 use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// One message, and senders wait without end.
 fn narrow() -> Mailbox {
-    Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX))
+    Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX))
 }
 
 // On a stage of turns a sender that waits runs the actors meanwhile: they are done when it looks again.
@@ -25,7 +25,7 @@ fn narrow() -> Mailbox {
 fn a_message_that_waits_for_room_at_an_actor_that_retires_goes_to_the_next_one() {
     let stage = Stage::turns();
     let group = plan(&stage).mailbox(narrow()).spawn().unwrap();
-    let multicast = |text| Note::new(Outcome::Multicast(vec![1]), text);
+    let multicast = |text| Note::new(KeyRoute::Multicast(vec![1]), text);
     group.tell(to(1, "a").act(Do::Retire));
     group.try_tell(to(1, "b").act(Do::Retire)).expect("the next one takes it");
     group.key(1).try_tell(to(1, "c").act(Do::Retire)).expect("and the next");
@@ -58,7 +58,7 @@ fn a_message_that_finds_the_next_actor_full_too_waits_there() {
         .group("heirs")
         .keyed(
             |note: &Note| note.to.clone(),
-            move |_: &mut Context<Note>, _: &Start<u32>| {
+            move |_: &mut Context<Note>, _: &SpawnInfo<u32>| {
                 let _ = log.send("begins".to_owned());
                 Leaver { anyone: anyone.clone(), log: log.clone(), once: once.clone() }
             },
@@ -84,10 +84,10 @@ struct Leaver {
 impl Actor for Leaver {
     type Message = Note;
 
-    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> Done {
+    fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> HandlerResult {
         self.log.send(note.text.to_owned())?;
         if note.act == Do::Retire {
-            ctx.retire();
+            ctx.passivate();
         }
         Ok(())
     }
@@ -140,9 +140,9 @@ struct Goer {
 impl Actor for Goer {
     type Message = bool;
 
-    fn receive(&mut self, retires: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, retires: bool, ctx: &mut Context<bool>) -> HandlerResult {
         if retires {
-            ctx.retire();
+            ctx.passivate();
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ fn a_message_that_waits_is_counted_whichever_comparison_of_keys_takes_it_down() 
         let stage = Stage::turns();
         let known: Arc<OnceLock<Group<bool, Brittle>>> = Arc::default();
         let (anyone, once) = (known.clone(), Arc::new(AtomicBool::new(false)));
-        let recipe = move |_: &mut Context<bool>, _: &Start<Brittle>| Goer {
+        let recipe = move |_: &mut Context<bool>, _: &SpawnInfo<Brittle>| Goer {
             anyone: anyone.clone(),
             once: once.clone(),
         };
@@ -192,18 +192,22 @@ fn a_storm_of_waits_and_retirements_loses_nothing_and_keeps_the_order() {
     struct Brief(Arc<Last>, Sender<String>);
     impl Actor for Brief {
         type Message = (usize, u64);
-        fn receive(&mut self, (sender, number): (usize, u64), ctx: &mut Context<(usize, u64)>) -> Done {
+        fn receive(
+            &mut self,
+            (sender, number): (usize, u64),
+            ctx: &mut Context<(usize, u64)>,
+        ) -> HandlerResult {
             let before = self.0[sender].swap(number, SeqCst);
             if before >= number {
                 self.1.send(format!("{sender}: {before} came before {number}"))?;
             }
-            ctx.retire();
+            ctx.passivate();
             Ok(())
         }
     }
     let (last, (faults, seen)) = (Arc::<Last>::default(), channel());
     let system = System::builder("waits").build().unwrap();
-    let recipe = move |_: &mut Context<(usize, u64)>, _: &Start<u32>| Brief(last.clone(), faults.clone());
+    let recipe = move |_: &mut Context<(usize, u64)>, _: &SpawnInfo<u32>| Brief(last.clone(), faults.clone());
     let plan = system.group("brief").by_key(|_: &(usize, u64)| 1_u32, recipe);
     let group = plan.mailbox(narrow()).spawn().unwrap();
     let senders: Vec<_> = (0..SENDERS)

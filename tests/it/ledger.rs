@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::{Accepted, AnyRef, Recipient, SendError, SystemRef};
+use pointsman::{AnyActorRef, DeliveryStatus, Recipient, SendError, SystemRef};
 use std::time::Duration;
 
 #[test]
@@ -12,7 +12,7 @@ fn every_term_is_counted_where_it_happens() {
         stage.system.actor(name).mailbox(mailbox).spawn(stage.role(name).recipe()).unwrap()
     };
     let refusing = small("refusing", Mailbox::bounded(1));
-    let dropping = small("dropping", Mailbox::bounded(1).on_full(Full::DropNewest));
+    let dropping = small("dropping", Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest));
     let holds = [hold(&refusing), hold(&dropping)];
     let ledger = stage.system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.balance()), (2, 2, 0, 0), "{ledger}");
@@ -43,13 +43,13 @@ struct Front {
 }
 
 impl Recipient<Tell> for Front {
-    fn deliver(&self, message: Tell) -> Result<Accepted, SendError<Tell>> {
+    fn deliver(&self, message: Tell) -> Result<DeliveryStatus, SendError<Tell>> {
         // What is told is another message.
         self.behind.tell(message);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
-    fn any(&self) -> Option<AnyRef> {
-        self.behind.any().filter(|_| self.shows)
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.behind.untyped().filter(|_| self.shows)
     }
 }
 
@@ -81,10 +81,10 @@ fn a_recipient_that_tells_somebody_else_has_handled_its_message() {
 struct Hole(SystemRef);
 
 impl Recipient<u32> for Hole {
-    fn deliver(&self, message: u32) -> Result<Accepted, SendError<u32>> {
+    fn deliver(&self, message: u32) -> Result<DeliveryStatus, SendError<u32>> {
         // Said to have gone on, and gone nowhere.
         let _ = message;
-        Ok(Accepted::Passed)
+        Ok(DeliveryStatus::Passed)
     }
     fn system(&self) -> Option<SystemRef> {
         Some(self.0.clone())

@@ -46,10 +46,10 @@ struct Plain {
 
 impl Actor for Plain {
     type Message = bool;
-    fn receive(&mut self, fail: bool, _: &mut Context<bool>) -> Done {
+    fn receive(&mut self, fail: bool, _: &mut Context<bool>) -> HandlerResult {
         if fail { panic!("as told") } else { Ok(()) }
     }
-    fn started(&mut self, _: &mut Context<bool>) -> Done {
+    fn started(&mut self, _: &mut Context<bool>) -> HandlerResult {
         self.notes.send(format!("started {}", self.number))?;
         Ok(())
     }
@@ -84,10 +84,10 @@ struct Nest(Sender<&'static str>);
 
 impl Actor for Nest {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Err(Failure::msg("as told"))
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         let notes = self.0.clone();
         ctx.actor("leaf").spawn(move || Leaf(notes.clone()))?;
         self.0.send("started")?;
@@ -102,7 +102,7 @@ struct Leaf(Sender<&'static str>);
 
 impl Actor for Leaf {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
     fn stopped(&mut self, _: &mut Context<()>) {
@@ -351,10 +351,10 @@ struct Quiet;
 
 impl Actor for Quiet {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
 }
@@ -501,18 +501,18 @@ struct Shaken(ActorRef<Tell>, Sender<&'static str>);
 
 impl Actor for Shaken {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         ctx.watch(&self.0)?;
         Ok(())
     }
-    fn restarted(&mut self, _: &Failure, _: &mut Context<()>) -> Done {
+    fn restarted(&mut self, _: &Failure, _: &mut Context<()>) -> HandlerResult {
         self.1.send("restarted")?;
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> HandlerResult {
         panic!("as told")
     }
 }
@@ -530,7 +530,7 @@ fn a_failing_terminated_is_a_failure_like_any_other() {
 }
 
 /// What a [`Household`] is told to do.
-struct Order(fn(&mut Context<Order>) -> Done);
+struct Order(fn(&mut Context<Order>) -> HandlerResult);
 
 /// Has a child of each name in each of its lives. `ending` runs before it is made anew.
 struct Household {
@@ -542,10 +542,10 @@ const HOUSEHOLD: [&str; 3] = ["ann", "ben", "eve"];
 
 impl Actor for Household {
     type Message = Order;
-    fn receive(&mut self, Order(act): Order, ctx: &mut Context<Order>) -> Done {
+    fn receive(&mut self, Order(act): Order, ctx: &mut Context<Order>) -> HandlerResult {
         act(ctx)
     }
-    fn started(&mut self, ctx: &mut Context<Order>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Order>) -> HandlerResult {
         for name in HOUSEHOLD {
             let notes = self.notes.clone();
             ctx.actor(name).spawn(move || Leaf(notes.clone()))?;
@@ -553,7 +553,7 @@ impl Actor for Household {
         self.notes.send("started")?;
         Ok(())
     }
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Order>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Order>) -> HandlerResult {
         (self.ending)(ctx);
         Ok(())
     }
@@ -588,7 +588,8 @@ fn has_been_restarted(stage: Stage, noted: &Receiver<&'static str>, restarts: us
 #[test]
 fn a_restart_waits_for_children_that_were_stopped_one_by_one() {
     for seed in 0..20 {
-        let (stage, household, noted) = household(seed, |ctx| ctx.children().iter().for_each(AnyRef::stop));
+        let (stage, household, noted) =
+            household(seed, |ctx| ctx.children().iter().for_each(AnyActorRef::stop));
         for _ in 0..3 {
             household.tell(Order(|_| Err(Failure::msg("as told"))));
             run_turns();
@@ -602,7 +603,7 @@ fn a_restart_waits_for_children_that_were_told_to_stop_before_the_failure() {
     for seed in 0..20 {
         let (stage, household, noted) = household(seed, |_| {});
         household.tell(Order(|ctx| {
-            ctx.children().iter().for_each(AnyRef::stop);
+            ctx.children().iter().for_each(AnyActorRef::stop);
             Err(Failure::msg("as told"))
         }));
         has_been_restarted(stage, &noted, 1);
@@ -659,7 +660,7 @@ fn a_child_that_is_stopped_by_its_parent_is_told_so_and_no_other_actor_is() {
         [
             ctx.stop_child(&child),
             // Once more, by another reference.
-            ctx.stop_child(&child.any().expect("an actor")),
+            ctx.stop_child(&child.untyped().expect("an actor")),
             ctx.stop_child(&child.contramap(|(): ()| noting("never"))),
             ctx.stop_child(&strange),
             ctx.stop_child(&me),
@@ -683,10 +684,10 @@ struct Dutiful(Sender<&'static str>);
 
 impl Actor for Dutiful {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Err(Failure::msg("as told"))
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         let notes = self.0.clone();
         ctx.actor("leaf").spawn(move || Leaf(notes.clone()))?;
         self.0.send("started")?;
@@ -695,7 +696,7 @@ impl Actor for Dutiful {
     fn stopped(&mut self, _: &mut Context<()>) {
         let _ = self.0.send("stopped");
     }
-    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<()>) -> Done {
+    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<()>) -> HandlerResult {
         self.0.send("restarting")?;
         self.default_restarting(failure, ctx)
     }

@@ -6,7 +6,7 @@ use pointsman::routing::{
     Broadcast, Pick, RoundRobin, RouteContext, RouteeReply, Routees, RoutingLogic,
     ScatterGatherFirstCompleted,
 };
-use pointsman::topology::{Mode, RequestError, Sending};
+use pointsman::topology::{RequestError, SendExt, SendMode};
 use pointsman::{Backoff, DeadLetterReason, Expiring, ManualClock, SendError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ struct Clerk(Sender<u32>);
 
 impl Actor for Clerk {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Double(call) => {
                 self.0.send(call.request.0)?;
@@ -97,7 +97,7 @@ impl Office {
         let subscription = system.dead_letters().subscribe(move |dead| _ = letter.send(dead.reason));
         let clerk = system
             .actor("clerk")
-            .mailbox(Mailbox::bounded(1).on_full(Full::Wait(limit)))
+            .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(limit)))
             .spawn(move || Clerk(sender.clone()))
             .expect("the name is free");
         let release = hold(&clerk);
@@ -138,7 +138,7 @@ fn a_sender_waits_for_room_by_the_systems_clock() {
     let refused = office.while_time_passes(move || clerk.try_tell(Msg::Note(1)));
     assert!(matches!(refused, Err(SendError::Full(Msg::Note(1)))), "{refused:?}");
     let clerk = office.clerk.clone();
-    let refused = office.while_time_passes(move || clerk.send_by(Msg::Note(1), Mode::Wait));
+    let refused = office.while_time_passes(move || clerk.send_by(Msg::Note(1), SendMode::Wait));
     assert_eq!(refused.map_err(|refusal| refusal.report.full), Err(1));
     let clerk = office.clerk.clone();
     let refused = office.while_time_passes(move || clerk.send_within(Msg::Note(1), 7200 * SECOND));
@@ -152,7 +152,7 @@ fn a_sender_whose_time_stands_still_waits_until_there_is_room() {
     let office = Office::new(Duration::from_nanos(1));
     let (clerk, another) = (office.clerk.clone(), office.clerk.clone());
     let first = thread::spawn(move || clerk.try_tell(Msg::Note(1)).is_ok());
-    let second = thread::spawn(move || another.send_by(Msg::Note(2), Mode::Wait).is_ok());
+    let second = thread::spawn(move || another.send_by(Msg::Note(2), SendMode::Wait).is_ok());
     // The handler is held for longer than the limit, by the machine's clock.
     let before = std::time::Instant::now();
     wait_until(|| before.elapsed() > Duration::from_millis(20));
@@ -203,7 +203,7 @@ fn it_does_so_through_routers_too() {
 fn it_does_so_for_requests_by_the_topologys_verbs() {
     let office = Office::new(Duration::MAX);
     let clerk = office.clerk.clone();
-    let asked = office.while_time_passes(move || clerk.request(Double(1)).within(SECOND).any().wait());
+    let asked = office.while_time_passes(move || clerk.request(Double(1)).within(SECOND).first().wait());
     assert_eq!(asked, Err(AskError::timeout(SECOND)));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(2)).within(SECOND).all().wait());
@@ -212,7 +212,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
     let router =
         office.system.router("one").group([office.clerk.clone()]).logic(RoundRobin::new()).spawn().unwrap();
     let asked =
-        office.while_time_passes(move || router.to_ref().request(Double(3)).within(SECOND).any().wait());
+        office.while_time_passes(move || router.to_ref().request(Double(3)).within(SECOND).first().wait());
     assert_eq!(asked, Err(AskError::timeout(SECOND)));
     office.end(&[0], 3);
 }
@@ -222,7 +222,7 @@ struct Asks(ActorRef<Msg>, Sender<Result<u32, AskError>>);
 
 impl Actor for Asks {
     type Message = Option<Result<u32, AskError>>;
-    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         match message {
             None => {
                 ctx.ask_within(&self.0, Double(1), SECOND, Some);
@@ -338,7 +338,7 @@ impl Pool {
             .router("pool")
             .pool(size, move |_| Clerk(sender.clone()))
             .logic(logic(First(choice.into())))
-            .mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)))
+            .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)))
             .leave_within(Duration::ZERO)
             .stay_when_empty()
             .dispatcher("alone")
@@ -391,7 +391,7 @@ struct AsksPool(ActorRef<Msg>, Sender<Result<u32, AskError>>);
 
 impl Actor for AsksPool {
     type Message = Option<Result<u32, AskError>>;
-    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         match message {
             None => ctx.ask_within(&self.0, Double(5), LONG, Some),
             Some(outcome) => self.1.send(outcome)?,
@@ -421,7 +421,7 @@ fn a_question_that_waits_at_a_routee_that_leaves_goes_to_another_one() {
         |_, router| router.ask(Double(5)).wait(),
         |_, router| Asker::new().ask(&router, Double(5)).within(LONG).wait(),
         |_, router| router.contramap(|it: Msg| it).ask(Double(5)).within(LONG).wait(),
-        |_, router| router.request(Double(5)).within(LONG).any().wait(),
+        |_, router| router.request(Double(5)).within(LONG).first().wait(),
         an_actor_asks,
     ];
     for way in ways {
@@ -483,7 +483,7 @@ fn supervised(
     backoff: Backoff<Msg>,
 ) -> (pointsman::BackoffSupervisor<Msg>, Receiver<u32>, Sender<()>) {
     let (sender, seen) = channel();
-    let mailbox = || Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX));
+    let mailbox = || Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX));
     let supervisor = office
         .system
         .actor("supervisor")
@@ -567,7 +567,7 @@ struct AsksAll(Router<Msg>, Sender<All>);
 
 impl Actor for AsksAll {
     type Message = Option<All>;
-    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, message: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         match message {
             None => ctx.ask_all_within(&self.0, Double(4), SECOND, Some),
             Some(all) => self.1.send(all)?,
@@ -601,7 +601,9 @@ fn the_limit_bounds_the_wait_for_room_of_a_question_to_all() {
         let asking = thread::spawn(move || way(&system, router));
         assert_eq!(seen.recv_timeout(LONG), Ok(4));
         // It has answered by then.
-        wait_until(|| office.system.ledger().handled > handled && free.load() == pointsman::Load::Idle);
+        wait_until(|| {
+            office.system.ledger().handled > handled && free.load() == pointsman::RecipientLoad::Idle
+        });
         let all = office.while_time_passes(move || asking.join().expect("no panic"));
         assert_eq!(replies(all), [Err(AskError::timeout(SECOND)), Ok(8)]);
         let ledger = office.end(&[0], 1);
@@ -654,7 +656,7 @@ fn a_question_that_has_its_answer_waits_for_room_no_longer() {
     let ways: [Way; 4] = [
         |_, router| router.ask(Double(5)).within(LONG).wait(),
         |_, router| Asker::new().ask(&router, Double(5)).wait(),
-        |_, router| router.request(Double(5)).within(LONG).any().wait(),
+        |_, router| router.request(Double(5)).within(LONG).first().wait(),
         an_actor_asks,
     ];
     for way in ways {

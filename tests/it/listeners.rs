@@ -2,21 +2,21 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
-use pointsman::{Listeners, Listening};
+use pointsman::{ListenerMessage, Listeners};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Tells what it hears.
 struct Ear(&'static str, Sender<(&'static str, u32)>);
 impl Actor for Ear {
     type Message = u32;
-    fn receive(&mut self, message: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, message: u32, _: &mut Context<u32>) -> HandlerResult {
         self.1.send((self.0, message))?;
         Ok(())
     }
 }
 
 enum NewsMsg {
-    Listening(Listening<u32>),
+    Listening(ListenerMessage<u32>),
     News(u32),
     Count(ReplyTo<usize>),
 }
@@ -25,7 +25,7 @@ enum NewsMsg {
 struct News(Listeners<u32>);
 impl Actor for News {
     type Message = NewsMsg;
-    fn receive(&mut self, message: NewsMsg, _: &mut Context<NewsMsg>) -> Done {
+    fn receive(&mut self, message: NewsMsg, _: &mut Context<NewsMsg>) -> HandlerResult {
         match message {
             NewsMsg::Listening(request) => self.0.handle(request),
             NewsMsg::News(number) => _ = self.0.gossip(number),
@@ -54,8 +54,8 @@ fn an_actor_tells_its_listeners_until_they_are_deafened() {
         next
     };
     let news = system.spawn(News::default).unwrap();
-    let listen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(Listening::Listen(ear.clone())));
-    let deafen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(Listening::Deafen(ear.clone())));
+    let listen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(ListenerMessage::Listen(ear.clone())));
+    let deafen = |ear: &ActorRef<u32>| news.tell(NewsMsg::Listening(ListenerMessage::Deafen(ear.clone())));
     news.tell(NewsMsg::News(0));
     [&a, &b, &a].into_iter().for_each(listen);
     news.tell(NewsMsg::News(1));
@@ -91,7 +91,8 @@ fn listeners_are_a_set_in_the_order_of_their_paths() {
     assert_eq!(seen, ["/deadLetters", "/deadLetters", "/user/a", "/user/b", "/user/c"]);
     assert!(listeners.deafen(&a) && !listeners.deafen(&a) && listeners.deafen(&functions[0]));
     let (sender, told) = channel();
-    listeners.handle(Listening::ForEach(Box::new(move |listener| sender.send(listener.clone()).unwrap())));
+    listeners
+        .handle(ListenerMessage::ForEach(Box::new(move |listener| sender.send(listener.clone()).unwrap())));
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [functions[1].clone(), b, c]);
     assert_eq!((listeners.len(), listeners.iter().len()), (3, 3));
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);

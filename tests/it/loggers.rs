@@ -84,7 +84,7 @@ struct Idle;
 
 impl Actor for Idle {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
 }

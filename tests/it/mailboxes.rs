@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, wait_until};
 use pointsman::prelude::*;
-use pointsman::topology::{Mode, Sending};
+use pointsman::topology::{SendExt, SendMode};
 use pointsman::{BuildError, DeadLetterReason, MailboxFault, MailboxRequirement, SendError, SpawnError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -51,7 +51,7 @@ impl From<u64> for Put {
 
 impl Actor for Sink {
     type Message = Put;
-    fn receive(&mut self, put: Put, _: &mut Context<Put>) -> Done {
+    fn receive(&mut self, put: Put, _: &mut Context<Put>) -> HandlerResult {
         match put {
             Put::Number(number) => self.0.send(number)?,
             Put::Hold(inside, release) => {
@@ -115,7 +115,7 @@ fn a_full_mailbox_rejects_exactly_what_is_beyond_its_capacity_and_hands_it_back(
 
 #[test]
 fn drop_oldest_keeps_the_newest_and_drop_newest_the_oldest() {
-    for (policy, kept) in [(Full::DropOldest, [2, 3, 4]), (Full::DropNewest, [0, 1, 2])] {
+    for (policy, kept) in [(OverflowPolicy::DropOldest, [2, 3, 4]), (OverflowPolicy::DropNewest, [0, 1, 2])] {
         let (system, sink, numbers) = start(Mailbox::bounded(3).on_full(policy));
         let (letter, letters) = channel();
         let _subscription = system.dead_letters().subscribe(move |dead| {
@@ -136,7 +136,7 @@ fn drop_oldest_keeps_the_newest_and_drop_newest_the_oldest() {
 
 #[test]
 fn a_sender_waits_for_room_until_its_deadline() {
-    let (system, sink, numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(LONG)));
+    let (system, sink, numbers) = start(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG)));
     let release = hold(&sink);
     sink.tell(0u64);
     let sender = std::thread::spawn({
@@ -148,7 +148,8 @@ fn a_sender_waits_for_room_until_its_deadline() {
     assert_eq!(seen(&numbers, 200), (0..200).collect::<Vec<_>>());
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 
-    let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(Duration::from_millis(2))));
+    let (system, sink, _numbers) =
+        start(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::from_millis(2))));
     let release = hold(&sink);
     sink.tell(0u64);
     assert!(matches!(sink.try_tell(1u64), Err(SendError::Full(_))));
@@ -158,7 +159,8 @@ fn a_sender_waits_for_room_until_its_deadline() {
 
 #[test]
 fn what_is_told_and_finds_no_room_until_its_deadline_is_one_dead_letter() {
-    let (system, sink, numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(Duration::from_millis(1))));
+    let (system, sink, numbers) =
+        start(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::from_millis(1))));
     let release = hold(&sink);
     sink.tell(0u64);
     sink.tell(1u64);
@@ -171,7 +173,7 @@ fn what_is_told_and_finds_no_room_until_its_deadline_is_one_dead_letter() {
 
 #[test]
 fn a_waiting_sender_is_refused_when_the_actor_stops() {
-    let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(LONG)));
+    let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG)));
     let release = hold(&sink);
     sink.tell(0u64);
     let (sender, outcome) = channel();
@@ -191,7 +193,7 @@ struct Pusher(ActorRef<Put>, Sender<bool>);
 
 impl Actor for Pusher {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         self.1.send(matches!(self.0.try_tell(1u64), Err(SendError::Full(_))))?;
         Ok(())
     }
@@ -199,7 +201,7 @@ impl Actor for Pusher {
 
 #[test]
 fn on_a_worker_waiting_is_refused_at_once() {
-    let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)));
+    let (system, sink, _numbers) = start(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)));
     let release = hold(&sink);
     sink.tell(0u64);
     let (sender, refused) = channel();
@@ -215,11 +217,13 @@ struct Own(Sender<bool>);
 
 impl Actor for Own {
     type Message = u64;
-    fn receive(&mut self, number: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, number: u64, ctx: &mut Context<u64>) -> HandlerResult {
         if number == 0 {
             ctx.me().try_tell(1u64)?;
             self.0.send(matches!(ctx.me().try_tell(2u64), Err(SendError::Full(2))))?;
-            self.0.send(ctx.me().send_by(2u64, Mode::Wait).is_err_and(|refusal| refusal.report.full == 1))?;
+            self.0.send(
+                ctx.me().send_by(2u64, SendMode::Wait).is_err_and(|refusal| refusal.report.full == 1),
+            )?;
         }
         Ok(())
     }
@@ -235,7 +239,7 @@ fn nobody_waits_for_room_that_only_the_waiting_thread_could_make() {
         let system = System::builder("own").dispatcher("slow", dispatcher.clone()).build().unwrap();
         let (sender, refused) = channel();
         let builder = system.actor("own").dispatcher("slow");
-        let own = builder.mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX)));
+        let own = builder.mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)));
         own.spawn(move || Own(sender.clone())).unwrap().tell(0u64);
         assert_eq!([refused.recv_timeout(LONG), refused.recv_timeout(LONG)], [Ok(true); 2], "{dispatcher:?}");
         assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
@@ -247,11 +251,11 @@ fn messages_of_one_sender_stay_in_order_in_every_kind_of_mailbox() {
     const EACH: u64 = 20_000;
     for mailbox in [
         Mailbox::unbounded(),
-        Mailbox::bounded(3).on_full(Full::Wait(LONG)),
+        Mailbox::bounded(3).on_full(OverflowPolicy::Wait(LONG)),
         Mailbox::bounded(50_000),
-        Mailbox::bounded(5).on_full(Full::DropOldest),
+        Mailbox::bounded(5).on_full(OverflowPolicy::DropOldest),
         Mailbox::priority(|_: &Put| 0),
-        Mailbox::lanes(2, |_: &Put| 1).guard(1).capacity(3).on_full(Full::Wait(LONG)),
+        Mailbox::lanes(2, |_: &Put| 1).guard(1).capacity(3).on_full(OverflowPolicy::Wait(LONG)),
     ] {
         let lossless = !matches!(format!("{mailbox:?}"), text if text.contains("DropOldest"));
         let (system, sink, numbers) = start(mailbox);
@@ -285,7 +289,7 @@ fn a_closed_mailbox_hands_the_message_back() {
     sink.stop();
     crate::support::wait_until(|| sink.is_closed());
     assert!(matches!(sink.try_tell(5u64), Err(SendError::Closed(Put::Number(5)))));
-    assert_eq!(sink.load(), pointsman::Load::Closed);
+    assert_eq!(sink.load(), pointsman::RecipientLoad::Closed);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handed_back, ledger.balance()), (1, 1, 0));
     assert!(numbers.try_recv().is_err());
@@ -338,7 +342,7 @@ fn a_bounded_mailbox_that_sorts_holds_exactly_its_capacity() {
         let ledger = system.shutdown(LONG).unwrap();
         assert_eq!((ledger.handed_back, ledger.dead_lettered, ledger.balance()), (1, 1, 0), "{ledger}");
 
-        let (system, sink, numbers) = start(mailbox.clone().capacity(2).on_full(Full::DropNewest));
+        let (system, sink, numbers) = start(mailbox.clone().capacity(2).on_full(OverflowPolicy::DropNewest));
         let release = hold(&sink);
         for number in [10, 11, 0] {
             assert!(sink.try_tell(number).is_ok());
@@ -348,7 +352,7 @@ fn a_bounded_mailbox_that_sorts_holds_exactly_its_capacity() {
         let ledger = system.shutdown(LONG).unwrap();
         assert_eq!((ledger.dropped, ledger.balance()), (1, 0), "{ledger}");
 
-        let (system, sink, numbers) = start(mailbox.capacity(1).on_full(Full::Wait(LONG)));
+        let (system, sink, numbers) = start(mailbox.capacity(1).on_full(OverflowPolicy::Wait(LONG)));
         let release = hold(&sink);
         sink.tell(0u64);
         let sender = std::thread::spawn({
@@ -370,7 +374,7 @@ fn sparing() -> [Mailbox; 4] {
 #[test]
 fn a_class_that_is_never_discarded_is_taken_beyond_the_capacity_whatever_the_policy() {
     for mailbox in sparing() {
-        for policy in [Full::DropNewest, Full::Reject, Full::Wait(LONG)] {
+        for policy in [OverflowPolicy::DropNewest, OverflowPolicy::Reject, OverflowPolicy::Wait(LONG)] {
             let (system, sink, numbers) = start(mailbox.clone().on_full(policy));
             let release = hold(&sink);
             assert!(sink.try_tell(11u64).is_ok() && sink.try_tell(12u64).is_ok());
@@ -380,8 +384,8 @@ fn a_class_that_is_never_discarded_is_taken_beyond_the_capacity_whatever_the_pol
             }
             assert_eq!(sink.queued(), Some(6));
             match policy {
-                Full::DropNewest => sink.tell(13u64),
-                Full::Reject => {
+                OverflowPolicy::DropNewest => sink.tell(13u64),
+                OverflowPolicy::Reject => {
                     assert!(matches!(sink.try_tell(13u64), Err(SendError::Full(Put::Number(13)))))
                 }
                 // Another's wait is no matter of these.
@@ -392,8 +396,8 @@ fn a_class_that_is_never_discarded_is_taken_beyond_the_capacity_whatever_the_pol
             let ledger = system.shutdown(LONG).unwrap();
             let lost = (ledger.dropped, ledger.handed_back);
             let expected = match policy {
-                Full::DropNewest => (1, 0),
-                Full::Reject => (0, 1),
+                OverflowPolicy::DropNewest => (1, 0),
+                OverflowPolicy::Reject => (0, 1),
                 _ => (0, 0),
             };
             assert_eq!((lost, ledger.dead_lettered, ledger.balance()), (expected, 0, 0), "{ledger}");
@@ -409,7 +413,7 @@ fn what_is_beyond_the_capacity_counts_until_it_is_handled() {
     // Five urgent ones leave no room for others, and none was wanted for them.
     assert!(matches!(sink.try_tell(20u64), Err(SendError::Full(_))));
     assert!(sink.try_send(21u64).is_err() && sink.try_send(5u64).is_ok(), "by elfo's verbs as well");
-    assert!(sink.send_by(6u64, Mode::Wait).is_ok());
+    assert!(sink.send_by(6u64, SendMode::Wait).is_ok());
     drop(release);
     assert_eq!(seen(&numbers, 7), (0..7).collect::<Vec<_>>());
     assert!(sink.send(22u64).is_ok());
@@ -421,7 +425,7 @@ fn what_is_beyond_the_capacity_counts_until_it_is_handled() {
 fn routees_never_discard_the_class_either() {
     let system = System::builder("boxes").build().unwrap();
     let (sender, numbers) = channel();
-    let mailbox = by_rank().capacity(1).on_full(Full::DropNewest).never_discard(0);
+    let mailbox = by_rank().capacity(1).on_full(OverflowPolicy::DropNewest).never_discard(0);
     let make = move |_: &mut Context<Put>| Sink(sender.clone());
     let router = system.router("pool").pool(1, make).mailbox(mailbox).spawn().unwrap();
     let release = hold(&router);
@@ -631,10 +635,10 @@ fn a_mailbox_that_no_actor_can_have_is_refused_with_its_fault() {
     assert_eq!(fault(in_lanes(2).guard(0)), MailboxFault::Guard { guard: 0, lanes: 2 });
     assert_eq!(fault(by_rank().guard(3)), MailboxFault::Guard { guard: 3, lanes: 0 });
     assert_eq!(fault(Mailbox::bounded(3).guard(3)), MailboxFault::Guard { guard: 3, lanes: 0 });
-    assert_eq!(fault(by_rank().capacity(3).on_full(Full::DropOldest)), MailboxFault::DropOldest);
+    assert_eq!(fault(by_rank().capacity(3).on_full(OverflowPolicy::DropOldest)), MailboxFault::DropOldest);
     // Such room can be had nowhere, or not counted in bytes.
     for capacity in [(1 << 24) + 1, 1 << 40, usize::MAX] {
-        let at_once = Mailbox::bounded(capacity).on_full(Full::DropOldest);
+        let at_once = Mailbox::bounded(capacity).on_full(OverflowPolicy::DropOldest);
         assert_eq!(fault(at_once), MailboxFault::LargeCapacity { capacity });
     }
     let other = fault(Mailbox::priority(|number: &u32| i64::from(*number)));
@@ -657,7 +661,7 @@ struct Numbers<const KIND: u8>(Sender<u64>);
 
 impl<const KIND: u8> Actor for Numbers<KIND> {
     type Message = Put;
-    fn receive(&mut self, put: Put, ctx: &mut Context<Put>) -> Done {
+    fn receive(&mut self, put: Put, ctx: &mut Context<Put>) -> HandlerResult {
         Sink(self.0.clone()).receive(put, ctx)
     }
     fn mailbox() -> Option<Mailbox> {

@@ -160,7 +160,7 @@ struct Late {
 
 impl Actor for Late {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
     fn stopped(&mut self, ctx: &mut Context<()>) {
@@ -173,7 +173,7 @@ struct Idle;
 
 impl Actor for Idle {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Sockets: connections, back-pressure, the several ways to end, and what the operating system refuses.
 
 use pointsman::net::{
-    Address, Closed, Connection, Flushed, ListenError, ListenerSettings, ReadOutcome, Ready,
+    Closed, Connection, Flushed, ListenError, ListenerSettings, ReadOutcome, Ready, SocketAddress,
 };
 use pointsman::prelude::*;
 use pointsman::{Deployment, SpawnError};
@@ -15,8 +15,8 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(30);
 const READ_MAX: usize = 64 * 1024;
 
-fn local() -> Address {
-    Address::tcp("127.0.0.1:0")
+fn local() -> SocketAddress {
+    SocketAddress::tcp("127.0.0.1:0")
 }
 
 fn ends_balanced(system: System) {
@@ -41,7 +41,7 @@ impl Echo {
 
 impl Actor for Echo {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let connection = &mut self.connection;
         connection.ready(ready);
         match connection.fill(READ_MAX) {
@@ -82,8 +82,10 @@ fn echo_over_tcp_and_unix() {
     let system = System::builder("net").build().unwrap();
     let path = socket_path("echo");
     let tcp = system.listener("tcp", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
-    let unix =
-        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix = system
+        .listener("unix", SocketAddress::unix(&path))
+        .spawn(|connection, _| Echo::new(connection))
+        .unwrap();
     let mut over_tcp = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
     let mut over_unix = std::os::unix::net::UnixStream::connect(&path).unwrap();
     for round in 0..100u32 {
@@ -102,7 +104,7 @@ struct Wordy(Connection);
 
 impl Actor for Wordy {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let Wordy(connection) = self;
         connection.ready(ready);
         let outcome = connection.fill(READ_MAX);
@@ -187,7 +189,7 @@ struct Six(Connection);
 #[cfg(target_os = "linux")]
 impl Actor for Six {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let Six(connection) = self;
         connection.ready(ready);
         let outcome = connection.fill(READ_MAX);
@@ -211,7 +213,7 @@ fn what_lies_behind_a_passed_descriptor_is_read() {
     let path = socket_path("descriptor");
     let (go, gone) = mpsc::channel();
     let gone = std::sync::Mutex::new(gone);
-    let listener = system.listener("six", Address::unix(&path)).spawn(move |connection, _| {
+    let listener = system.listener("six", SocketAddress::unix(&path)).spawn(move |connection, _| {
         // All is there before the first read, which stops behind what the descriptor came with.
         gone.lock().unwrap().recv().unwrap();
         Six(connection)
@@ -247,7 +249,7 @@ fn code_of_users_on_the_drivers_thread_may_end_the_system() {
     struct Holds(#[allow(dead_code)] Connection); // until it ends
     impl Actor for Holds {
         type Message = Told;
-        fn receive(&mut self, _: Told, _: &mut Context<Told>) -> Done {
+        fn receive(&mut self, _: Told, _: &mut Context<Told>) -> HandlerResult {
             Ok(())
         }
     }
@@ -285,11 +287,11 @@ impl<const DROPS: bool> Actor for Narrow<DROPS> {
     type Message = NarrowMsg;
 
     fn mailbox() -> Option<Mailbox> {
-        let on_full = if DROPS { Full::DropNewest } else { Full::Reject };
+        let on_full = if DROPS { OverflowPolicy::DropNewest } else { OverflowPolicy::Reject };
         Some(Mailbox::bounded(1).on_full(on_full))
     }
 
-    fn receive(&mut self, message: NarrowMsg, ctx: &mut Context<NarrowMsg>) -> Done {
+    fn receive(&mut self, message: NarrowMsg, ctx: &mut Context<NarrowMsg>) -> HandlerResult {
         let NarrowMsg::Ready(ready) = message else { return Ok(()) };
         self.connection.ready(ready);
         match self.connection.fill(READ_MAX) {
@@ -410,7 +412,7 @@ struct Count {
 
 impl Actor for Count {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let connection = &mut self.connection;
         connection.ready(ready);
         match connection.fill(READ_MAX) {
@@ -452,7 +454,7 @@ struct Greeter {
 
 impl Actor for Greeter {
     type Message = Ready;
-    fn started(&mut self, _: &mut Context<Ready>) -> Done {
+    fn started(&mut self, _: &mut Context<Ready>) -> HandlerResult {
         self.connection.write(b"hello");
         if self.half_close {
             self.connection.shutdown_write();
@@ -461,7 +463,7 @@ impl Actor for Greeter {
         self.connection.flush();
         Ok(())
     }
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         self.connection.ready(ready);
         let outcome = self.connection.fill(READ_MAX);
         match outcome {
@@ -545,7 +547,7 @@ fn a_peer_that_has_gone_before_it_is_accepted_had_an_address() {
 #[test]
 fn an_address_that_cannot_be_had_is_a_typed_error() {
     let system = System::builder("net").build().unwrap();
-    let listen = |name: &str, address: Address| {
+    let listen = |name: &str, address: SocketAddress| {
         system.listener(name, address).spawn(|connection, _| Echo::new(connection))
     };
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -554,15 +556,15 @@ fn an_address_that_cannot_be_had_is_a_typed_error() {
     assert!(error.to_string().contains("in use"), "{error}");
 
     let path = socket_path("taken");
-    let _first = listen("first", Address::unix(&path)).unwrap();
-    let error = listen("second", Address::unix(&path)).unwrap_err();
+    let _first = listen("first", SocketAddress::unix(&path)).unwrap();
+    let error = listen("second", SocketAddress::unix(&path)).unwrap_err();
     assert_eq!(error.kind(), Some(io::ErrorKind::AddrInUse));
 
     assert_eq!(
-        listen("bad", Address::tcp("nonsense")).unwrap_err().kind(),
+        listen("bad", SocketAddress::tcp("nonsense")).unwrap_err().kind(),
         Some(io::ErrorKind::InvalidInput)
     );
-    let foreign = listen("foreign", Address::tcp("192.0.2.1:0")).unwrap_err();
+    let foreign = listen("foreign", SocketAddress::tcp("192.0.2.1:0")).unwrap_err();
     assert_eq!(foreign.kind(), Some(io::ErrorKind::AddrNotAvailable));
 
     // Whatever fails after the binding leaves the address free.
@@ -590,7 +592,7 @@ const PARTING: usize = 8 << 20;
 
 impl Actor for Parting {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         self.0.ready(ready);
         if let ReadOutcome::Read(_) = self.0.fill(16) {
             self.0.write(&vec![42; PARTING]);
@@ -624,7 +626,7 @@ struct Curt(Connection);
 
 impl Actor for Curt {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         self.0.ready(ready);
         if let ReadOutcome::Read(_) = self.0.fill(16) {
             self.0.write(b"enough");
@@ -796,7 +798,7 @@ struct PartingLoudly(Connection);
 
 impl Actor for PartingLoudly {
     type Message = Panicking;
-    fn receive(&mut self, Panicking(ready): Panicking, ctx: &mut Context<Panicking>) -> Done {
+    fn receive(&mut self, Panicking(ready): Panicking, ctx: &mut Context<Panicking>) -> HandlerResult {
         self.0.ready(ready);
         if let ReadOutcome::Read(_) = self.0.fill(16) {
             self.0.write(&vec![42; PARTING]);
@@ -830,7 +832,7 @@ const OUTPUT_MAX: usize = 1 << 20;
 
 impl Actor for Amplifier {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         let connection = &mut self.connection;
         connection.ready(ready);
         if let ReadOutcome::Read(_) = connection.fill(READ_MAX) {
@@ -892,7 +894,7 @@ fn at_most_two_connections(system: System, said_in_code: usize) {
     struct Counted(Echo, Arc<AtomicUsize>);
     impl Actor for Counted {
         type Message = Ready;
-        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
             self.0.receive(ready, ctx)
         }
     }
@@ -928,8 +930,10 @@ fn a_stopped_listener_takes_nobody_and_leaves_nothing() {
     let system = System::builder("net").build().unwrap();
     let path = socket_path("stopped");
     let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
-    let unix =
-        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix = system
+        .listener("unix", SocketAddress::unix(&path))
+        .spawn(|connection, _| Echo::new(connection))
+        .unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     echoes(&mut client, b"before");
     assert_eq!(listener.open_connections(), 1);
@@ -949,7 +953,7 @@ struct Sibling;
 
 impl Actor for Sibling {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Err(pointsman::Failure::msg("as told"))
     }
 }
@@ -961,8 +965,10 @@ fn a_listener_goes_on_when_it_shares_the_restart_of_a_sibling() {
     let together = pointsman::Strategy::default().all_for_one();
     let sibling = system.actor("sibling").on_failure(together).spawn(|| Sibling).unwrap();
     let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
-    let unix =
-        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix = system
+        .listener("unix", SocketAddress::unix(&path))
+        .spawn(|connection, _| Echo::new(connection))
+        .unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     client.set_read_timeout(Some(LONG)).unwrap();
     echoes(&mut client, b"before");
@@ -1032,7 +1038,7 @@ struct Holder(Option<(Sender<()>, mpsc::Receiver<()>)>);
 
 impl Actor for Holder {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         if let Some((inside, released)) = self.0.take() {
             inside.send(())?;
             released.recv()?;
@@ -1046,8 +1052,10 @@ fn an_unbound_listener_takes_nobody_and_lets_its_connections_go_on() {
     let system = System::builder("net").build().unwrap();
     let path = socket_path("unbound");
     let listener = system.listener("echo", local()).spawn(|connection, _| Echo::new(connection)).unwrap();
-    let unix =
-        system.listener("unix", Address::unix(&path)).spawn(|connection, _| Echo::new(connection)).unwrap();
+    let unix = system
+        .listener("unix", SocketAddress::unix(&path))
+        .spawn(|connection, _| Echo::new(connection))
+        .unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     echoes(&mut client, b"before");
     // They wait at the port, or are in already: either way they are served.
@@ -1076,7 +1084,7 @@ struct Fragile(Connection);
 
 impl Actor for Fragile {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, _: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, _: &mut Context<Ready>) -> HandlerResult {
         self.0.ready(ready);
         if let ReadOutcome::Read(_) = self.0.fill(READ_MAX) {
             if self.0.received().starts_with(b"fail") {
@@ -1107,7 +1115,7 @@ struct Sink(Connection);
 
 impl Actor for Sink {
     type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> Done {
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
         self.0.ready(ready);
         match self.0.fill(READ_MAX) {
             ReadOutcome::Read(count) => self.0.consume(count),

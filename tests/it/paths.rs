@@ -1,7 +1,7 @@
 //! Paths as text, their order, and actors found by them.
 
 use crate::support::*;
-use pointsman::{ActorPath, Address, LookupError, PathError, PathFault, SpawnError};
+use pointsman::{ActorPath, LookupError, PathError, PathFault, SpawnError, SystemAddress};
 use std::collections::HashSet;
 
 fn path(text: &str) -> ActorPath {
@@ -41,7 +41,7 @@ fn paths_are_read_and_written_with_and_without_address_and_uid() {
         (address.system(), address.host(), address.port()),
         ("shop", Some("example.org"), Some(25520))
     );
-    assert_eq!(*address, Address::remote("shop", "example.org", 25520).unwrap());
+    assert_eq!(*address, SystemAddress::remote("shop", "example.org", 25520).unwrap());
     assert_eq!(there, path("/user/a").with_address(address.clone()));
 }
 
@@ -82,11 +82,11 @@ fn a_text_that_is_no_path_is_refused_with_the_part_and_its_position() {
         "invalid path \"/user/a b\": character ' ' at byte 7 is not allowed in \"a b\", use ASCII letters, digits, \
          or signs that are allowed there"
     );
-    assert!("pointsman://shop/user".parse::<Address>().is_err());
-    assert!(Address::local("shop/user").is_err());
-    let remote = Address::local("shop@example.org:25520").unwrap_err();
+    assert!("pointsman://shop/user".parse::<SystemAddress>().is_err());
+    assert!(SystemAddress::local("shop/user").is_err());
+    let remote = SystemAddress::local("shop@example.org:25520").unwrap_err();
     assert_eq!((remote.position, remote.fault), (16, PathFault::Character { character: '@' }));
-    assert!(Address::remote("shop", "", 1).is_err());
+    assert!(SystemAddress::remote("shop", "", 1).is_err());
 }
 
 #[test]
@@ -169,13 +169,13 @@ fn an_actor_is_found_by_its_path() {
     let inner = query(&parent, move |_, ctx| ctx.spawn(role.recipe()).unwrap()).unwrap();
     let here = system.address().to_string();
     for text in ["/user/p/$a", "user/p/$a", "/user//p/x/../$a/", &format!("{here}/user/p/$a")] {
-        assert_eq!(system.actor_at(text), Ok(inner.any().unwrap()), "{text}");
+        assert_eq!(system.actor_at(text), Ok(inner.untyped().unwrap()), "{text}");
         assert_eq!(system.typed_at::<Tell>(text), Ok(inner.clone()), "{text}");
     }
     assert_eq!(system.actor_at("/user"), Ok(system.user().unwrap()));
     assert_eq!(system.actor_at("/").unwrap().path().to_string(), "/");
     assert_eq!(system.actor_at("/temp").unwrap().path().to_string(), "/temp");
-    assert_eq!(system.actor_at(&inner.path().serialized()), Ok(inner.any().unwrap()));
+    assert_eq!(system.actor_at(&inner.path().serialized()), Ok(inner.untyped().unwrap()));
 
     let missing = system.actor_at("/user/p/q");
     assert_eq!(missing, Err(LookupError::NoActor { path: path("/user/p/q") }));
@@ -220,7 +220,7 @@ fn an_actor_finds_others_from_where_it_stands() {
         )
     })
     .unwrap();
-    assert_eq!((found.0, found.1, found.2), (right.any().unwrap(), parent, left.any().unwrap()));
+    assert_eq!((found.0, found.1, found.2), (right.untyped().unwrap(), parent, left.untyped().unwrap()));
     assert!(matches!(found.3, LookupError::WrongType(_)));
     assert_eq!(found.4, LookupError::NoActor { path: path("/user/p/left/child") });
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
@@ -255,7 +255,7 @@ fn a_routers_path_leads_to_its_head_and_by_type_to_the_reference_that_routes() {
     let role = stage.role("r");
     let router = stage.system.router("r").pool(2, move |_| role.recipe()()).spawn().unwrap();
     let head = stage.system.actor_at("/user/r").unwrap();
-    assert_eq!(head, router.head().any().unwrap());
+    assert_eq!(head, router.head().untyped().unwrap());
     let found = stage.system.typed_at::<Tell>("/user/r").unwrap();
     assert_eq!(found, router.to_ref());
     assert_eq!(query(&found, |_, ctx| ctx.path().parent()), Ok(path("/user/r")));

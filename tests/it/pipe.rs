@@ -16,7 +16,7 @@ struct Collector(Sender<Piped>);
 
 impl Actor for Collector {
     type Message = Piped;
-    fn receive(&mut self, message: Piped, _: &mut Context<Piped>) -> Done {
+    fn receive(&mut self, message: Piped, _: &mut Context<Piped>) -> HandlerResult {
         self.0.send(message)?;
         Ok(())
     }

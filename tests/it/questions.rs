@@ -7,7 +7,7 @@ use pointsman::routing::{
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{
-    Accepted, Answerable, Attempt, AttemptEnd, AttemptFailure, DeadLetterReason, Ledger, ManualClock,
+    Answerable, Attempt, AttemptEnd, AttemptFailure, DeadLetterReason, DeliveryStatus, Ledger, ManualClock,
     Recipient, SendError,
 };
 use std::collections::{HashSet, VecDeque};
@@ -99,7 +99,7 @@ struct Clerk<M>(Arc<Mutex<VecDeque<M>>>);
 
 impl<M: Send + 'static> Actor for Clerk<M> {
     type Message = M;
-    fn receive(&mut self, message: M, _: &mut Context<M>) -> Done {
+    fn receive(&mut self, message: M, _: &mut Context<M>) -> HandlerResult {
         self.0.lock().unwrap().push_back(message);
         Ok(())
     }
@@ -220,7 +220,7 @@ fn a_question_fails_as_soon_as_the_last_attempt_has_with_the_cause_for_each() {
 #[test]
 fn what_routees_refuse_is_a_dead_letter_each_and_a_cause() {
     let system = Rc::new(TestSystem::with_seed(7));
-    let full = Mailbox::bounded(1).on_full(Full::Reject);
+    let full = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let worker = |name: &str| system.actor(name).mailbox(full.clone()).spawn(|| Silent).unwrap();
     let routees = [worker("a"), worker("b")];
     let router = system.router("all").group(routees.clone()).logic(scatter()).spawn().unwrap();
@@ -254,7 +254,7 @@ fn what_routees_refuse_is_a_dead_letter_each_and_a_cause() {
 struct Silent;
 impl Actor for Silent {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         drop(call);
         Ok(())
     }
@@ -519,7 +519,7 @@ fn the_first_routee_is_asked_on_the_senders_thread_and_one_that_refuses_makes_th
     /// Refuses all; notes the thread.
     struct Refuses(Arc<Mutex<Vec<std::thread::ThreadId>>>);
     impl Recipient<Call<Get>> for Refuses {
-        fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
             self.0.lock().unwrap().push(std::thread::current().id());
             Err(SendError::Full(call))
         }
@@ -557,12 +557,12 @@ fn a_stopped_routee_is_a_failed_attempt_and_its_copy_a_dead_letter() {
 
 struct Unwatched(ActorRef<Call<Get>>);
 impl Recipient<Call<Get>> for Unwatched {
-    fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
         match self.0.is_closed() {
             true => Err(SendError::Closed(call)),
             false => {
                 self.0.tell(call);
-                Ok(Accepted::Passed)
+                Ok(DeliveryStatus::Passed)
             }
         }
     }
@@ -847,7 +847,7 @@ fn when_a_pool_stops_meanwhile_the_question_fails_with_causes() {
 struct Keeps(Sender<Call<Get>>);
 impl Actor for Keeps {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         let _ = self.0.send(call);
         Ok(())
     }
@@ -857,9 +857,9 @@ impl Actor for Keeps {
 fn kept(count: usize) -> (Vec<ActorRef<Call<Get>>>, Receiver<Call<Get>>) {
     struct Kept(Mutex<Sender<Call<Get>>>);
     impl Recipient<Call<Get>> for Kept {
-        fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
             let sent = self.0.lock().unwrap().send(call);
-            sent.map(|()| Accepted::Handled).map_err(|error| SendError::Closed(error.0))
+            sent.map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
         }
     }
     let (sender, calls) = channel();

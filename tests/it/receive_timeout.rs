@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-type Run = Box<dyn FnOnce(&mut Context<Msg>) -> Done + Send>;
+type Run = Box<dyn FnOnce(&mut Context<Msg>) -> HandlerResult + Send>;
 
 enum Msg {
     Work,
@@ -25,7 +25,7 @@ struct Subject {
 
 impl Actor for Subject {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Work => Ok(()),
             Msg::Quiet(run) | Msg::Loud(run) => run(ctx),
@@ -38,7 +38,7 @@ impl Actor for Subject {
     fn influences_receive_timeout(&self, message: &Msg) -> bool {
         !matches!(message, Msg::Quiet(_))
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<Msg>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<Msg>) -> HandlerResult {
         self.ended.send(())?;
         Ok(())
     }
@@ -161,7 +161,7 @@ fn a_message_that_takes_long_is_no_idle_time() {
 fn ticks_and_notices_count_as_messages() {
     let scene = scene();
     let watched = scene.stage.spawn(&scene.stage.role("w"));
-    let any = watched.any().unwrap();
+    let any = watched.untyped().unwrap();
     scene.set(10 * MS);
     scene.run(Msg::Quiet, move |ctx| {
         ctx.after(5 * MS, Msg::Work);
@@ -214,7 +214,7 @@ fn setting_it_in_a_handler_takes_effect_at_once() {
                 later.advance(5 * MS);
                 Ok(())
             })));
-            Done::Ok(())
+            HandlerResult::Ok(())
         })
         .unwrap();
     scene.settle();

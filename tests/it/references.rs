@@ -51,7 +51,7 @@ fn a_reference_to_nobody_keeps_its_path_and_makes_dead_letters() {
     assert_ne!(later, actor);
     assert!(later.try_tell(Tell::new(|_, _| Ok(()))).is_err());
     // Untyped, it has its type still.
-    let any = nobody.any().unwrap();
+    let any = nobody.untyped().unwrap();
     assert_eq!(any.typed::<u32>(), Ok(nobody));
     assert!(any.typed::<String>().is_err());
     stage.end(&["no Started 1", "no Stopped 1"]);
@@ -70,7 +70,7 @@ fn who_watches_nobody_is_told_at_once() {
 #[test]
 fn the_notice_about_nobody_confirms_no_existence() {
     let stage = Stage::turns();
-    let nobody = stage.system.empty_ref::<u32>(&"/user/gone".parse().unwrap()).any().unwrap();
+    let nobody = stage.system.empty_ref::<u32>(&"/user/gone".parse().unwrap()).untyped().unwrap();
     let (sender, confirmed) = channel();
     let _watcher = stage.system.spawn(move || Confirming(sender.clone(), nobody.clone())).unwrap();
     assert_eq!(confirmed.soon(), Ok(false));
@@ -112,7 +112,7 @@ fn the_first_message_to_a_promise_is_the_answer_and_later_ones_are_dead_letters(
     assert_eq!(reference.path().to_string(), "/temp/$a");
     assert_eq!(stage.system.typed_at::<u32>("/temp/$a"), Ok(reference.clone()));
     let watcher = stage.spawn(&stage.role("w"));
-    let watched = reference.any().unwrap();
+    let watched = reference.untyped().unwrap();
     query(&watcher, move |_, ctx| ctx.watch(&watched)).unwrap().unwrap();
     for number in 1..=3 {
         reference.tell(number as u32);
@@ -228,7 +228,7 @@ fn references_to_many_actors_have_as_many_hashes() {
     let stage = Stage::turns();
     let actors: Vec<ActorRef<u32>> = (0..10).map(|_| stage.system.promise().0).collect();
     let typed: HashSet<u64> = actors.iter().map(hash_of).collect();
-    let untyped: HashSet<u64> = actors.iter().map(|actor| hash_of(&actor.any().unwrap())).collect();
+    let untyped: HashSet<u64> = actors.iter().map(|actor| hash_of(&actor.untyped().unwrap())).collect();
     assert_eq!((typed.len(), untyped.len()), (10, 10), "a map of them is no list");
     stage.end(&[]);
 }
@@ -238,10 +238,10 @@ struct Link(u32, std::sync::mpsc::Sender<ActorRef<()>>);
 
 impl Actor for Link {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         let (left, sender) = (self.0, self.1.clone());
         if left == 0 {
             sender.send(ctx.me().clone())?;
@@ -273,9 +273,9 @@ fn mean_the_same<M: Send + 'static>(one: &ActorRef<M>, two: &ActorRef<M>) {
         assert_eq!((&clone, hash_of(&clone)), (one, hash_of(one)));
     }
     assert_eq!((one.cmp(two), two.cmp(one)), (Ordering::Equal, Ordering::Equal));
-    assert_eq!(one.any(), two.any());
-    assert_eq!(one.any().cmp(&two.any()), Ordering::Equal);
-    assert_eq!(one.any().as_ref().map(hash_of), two.any().as_ref().map(hash_of));
+    assert_eq!(one.untyped(), two.untyped());
+    assert_eq!(one.untyped().cmp(&two.untyped()), Ordering::Equal);
+    assert_eq!(one.untyped().as_ref().map(hash_of), two.untyped().as_ref().map(hash_of));
     let set: HashSet<_> = [one.clone(), two.clone()].into();
     assert_eq!(set.len(), 1);
 }
@@ -314,7 +314,7 @@ struct Taker;
 
 impl Actor for Taker {
     type Message = Whole;
-    fn receive(&mut self, message: Whole, _: &mut Context<Whole>) -> Done {
+    fn receive(&mut self, message: Whole, _: &mut Context<Whole>) -> HandlerResult {
         match message {
             Whole::Part(Part(number)) | Whole::Number(number) => assert!(number < u32::MAX),
         }
@@ -380,7 +380,7 @@ fn references_to_nobody_mean_the_same_by_their_paths() {
         elsewhere.empty_ref(&path),
     ]);
     // Of another type of message it takes other messages.
-    assert_ne!(system.empty_ref::<u32>(&path).any(), system.empty_ref::<u64>(&path).any());
+    assert_ne!(system.empty_ref::<u32>(&path).untyped(), system.empty_ref::<u64>(&path).untyped());
     elsewhere.shutdown(LONG).unwrap();
     stage.end(&[]);
 }
@@ -406,7 +406,7 @@ struct Idle;
 
 impl Actor for Idle {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Ok(())
     }
 }
@@ -419,7 +419,7 @@ fn references_to_routers_mean_the_same_wherever_they_come_from() {
     let (one, two) = (router("one"), router("two"));
     mean_the_same(&one.to_ref(), &one.clone().to_ref());
     mean_the_same(&one.to_ref(), &system.typed_at("/user/one").unwrap());
-    mean_the_same(&one.to_ref(), &one.head().any().unwrap().typed().unwrap());
+    mean_the_same(&one.to_ref(), &one.head().untyped().unwrap().typed().unwrap());
     mean_the_same(one.head(), &system.typed_at("/user/one").unwrap());
     mean_the_same(&one.contramap(twice_as_many), &one.contramap(twice_as_many));
     mean_different_things(&[one.to_ref(), two.to_ref()]);
@@ -438,7 +438,7 @@ fn references_to_routers_with_a_resizer_and_to_their_controllers_and_mounts_mean
     // One that counts for the resizer stands before what routes.
     mean_the_same(&one.to_ref(), &one.clone().to_ref());
     mean_the_same(&one.to_ref(), &system.typed_at("/user/one").unwrap());
-    mean_the_same(&one.to_ref(), &one.head().any().unwrap().typed().unwrap());
+    mean_the_same(&one.to_ref(), &one.head().untyped().unwrap().typed().unwrap());
     let controller = |router: &Router<u32>| router.controller::<u32>().unwrap();
     mean_the_same(&controller(&one), &controller(&one));
     mean_the_same(&controller(&one), &system.typed_at(controller(&one).path().as_str()).unwrap());
@@ -557,12 +557,12 @@ fn references_of_inboxes_promises_and_backoffs_mean_the_same_wherever_they_come_
     mean_the_same(&inbox.to_ref(), inbox.as_ref());
     mean_the_same(&inbox.to_ref(), &system.typed_at(inbox.to_ref().path().as_str()).unwrap());
     let (promise, asked) = system.promise::<u32>();
-    mean_the_same(&promise, &promise.any().unwrap().typed().unwrap());
+    mean_the_same(&promise, &promise.untyped().unwrap().typed().unwrap());
     let backoff = pointsman::Backoff::on_stop(SECOND, SECOND);
     let supervisor = system.actor("idle").spawn_backoff(backoff, |_: &mut Context<u32>| Idle).unwrap();
     mean_the_same(&supervisor.to_ref(), &supervisor.to_ref());
     let child = supervisor.child().unwrap();
-    mean_the_same(&child, &child.any().unwrap().typed().unwrap());
+    mean_the_same(&child, &child.untyped().unwrap().typed().unwrap());
     mean_different_things(&[inbox.to_ref(), promise, supervisor.to_ref(), child]);
     drop((inbox, asked));
     stage.end(&[]);
@@ -580,7 +580,7 @@ fn references_are_in_the_order_of_their_paths_and_incarnations() {
     let paths = all.each_ref().map(|one| one.path().to_string());
     assert_eq!(paths, ["/user/a", "/user/b", "/user/b", "/user/c", "/deadLetters"]);
     assert!(all[1].uid() < all[2].uid());
-    let untyped: Vec<AnyRef> = all.iter().filter_map(ActorRef::any).collect();
+    let untyped: Vec<AnyActorRef> = all.iter().filter_map(ActorRef::untyped).collect();
     assert!(untyped.is_sorted() && untyped.len() == 4);
     stage.end(&[]);
 }

@@ -3,8 +3,8 @@
 use crate::support::{Soon, Stage, run_turns};
 use RequestError::{Failed, Ignored, TimedOut};
 use pointsman::prelude::*;
-use pointsman::topology::{Outlet, RequestError, Sending};
-use pointsman::{Full, Mailbox};
+use pointsman::topology::{Outlet, RequestError, SendExt};
+use pointsman::{Mailbox, OverflowPolicy};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ struct Asked {
 
 impl Actor for Asked {
     type Message = Msg;
-    fn receive(&mut self, Msg::Behave(call): Msg, _: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, Msg::Behave(call): Msg, _: &mut Context<Msg>) -> HandlerResult {
         match call.request.manners.get(self.name) {
             Some(Manner::Answer(reply)) => {
                 let reply = *reply;
@@ -120,7 +120,7 @@ use Manner::{Answer, Drop, Keep, Panic};
 #[test]
 fn any_is_answered_by_the_first_reply_at_once() {
     let court = Court::new(&["a", "b", "c"]);
-    let ask = court.outlet.request(behave([("a", Keep), ("b", Answer(2)), ("c", Keep)])).any();
+    let ask = court.outlet.request(behave([("a", Keep), ("b", Answer(2)), ("c", Keep)])).first();
     run_turns();
     assert_eq!(ask.wait(), Ok(2));
     // The others are not told, and come too late.
@@ -136,7 +136,7 @@ fn any_is_answered_by_the_first_reply_at_once() {
 fn any_without_a_reply_is_ignored_before_it_is_failed() {
     let court = Court::on(Stage::turns(), &["a", "b"], &["nobody"]);
     let any = |request: Behave| {
-        let ask = court.outlet.request(request).any();
+        let ask = court.outlet.request(request).first();
         run_turns();
         ask.wait()
     };
@@ -154,7 +154,7 @@ fn any_without_a_reply_is_ignored_before_it_is_failed() {
 #[test]
 fn any_waits_for_every_copy_before_it_says_that_there_is_no_reply() {
     let court = Court::new(&["a", "b"]);
-    let ask = court.outlet.request(behave([("a", Drop), ("b", Keep)])).any();
+    let ask = court.outlet.request(behave([("a", Drop), ("b", Keep)])).first();
     run_turns();
     let call = court.kept.soon().expect("kept");
     assert!(call.reply_to.wanted(), "although the other one is over");
@@ -204,7 +204,7 @@ fn all_has_an_entry_for_each_recipient_that_refuses() {
 #[test]
 fn a_request_that_reaches_nobody_fails_at_once() {
     let court = Court::new(&[]);
-    assert_eq!(court.outlet.request(behave([])).any().wait(), Err(AskError::undeliverable()));
+    assert_eq!(court.outlet.request(behave([])).first().wait(), Err(AskError::undeliverable()));
     assert_eq!(court.outlet.request(behave([])).all().wait(), Ok(vec![Err(Failed)]));
     court.end();
 }
@@ -285,7 +285,7 @@ enum KeeperMsg {
 
 impl Actor for Keeper {
     type Message = KeeperMsg;
-    fn receive(&mut self, message: KeeperMsg, ctx: &mut Context<KeeperMsg>) -> Done {
+    fn receive(&mut self, message: KeeperMsg, ctx: &mut Context<KeeperMsg>) -> HandlerResult {
         match message {
             KeeperMsg::Behave(call) => self.0 = Some(call),
             KeeperMsg::Ask(other) => ctx.ask(&other, behave([]), KeeperMsg::Over),
@@ -348,7 +348,7 @@ fn a_message_that_a_mailbox_lets_go_by_its_policy_has_failed() {
     let actor = stage
         .system
         .actor("asked")
-        .mailbox(Mailbox::bounded(1).on_full(Full::DropNewest))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest))
         .spawn(move || Asked { name: "asked", kept: keeps.clone() })
         .expect("free");
     let first = actor.request(behave([("asked", Answer(1))])).all();
@@ -361,7 +361,7 @@ fn a_message_that_a_mailbox_lets_go_by_its_policy_has_failed() {
 #[test]
 fn a_token_may_be_answered_later_by_somebody_else() {
     let court = Court::new(&["a"]);
-    let ask = court.outlet.request(behave([("a", Keep)])).any();
+    let ask = court.outlet.request(behave([("a", Keep)])).first();
     run_turns();
     let call = court.kept.soon().expect("kept");
     let answers = std::thread::spawn(move || call.answer(|_| 5));
@@ -374,7 +374,7 @@ fn a_token_may_be_answered_later_by_somebody_else() {
 fn a_request_with_a_limit_ends_there_and_what_comes_later_is_late() {
     let court = Court::new(&["a", "b"]);
     let second = Duration::from_secs(1);
-    let any = court.outlet.request(behave([("a", Keep), ("b", Drop)])).within(second).any();
+    let any = court.outlet.request(behave([("a", Keep), ("b", Drop)])).within(second).first();
     let all = court.outlet.request(behave([("a", Keep), ("b", Answer(2))])).within(second).all();
     run_turns();
     court.stage.clock.advance(second);
@@ -439,7 +439,7 @@ fn an_actor_gets_the_answer_as_a_message() {
     struct Asker(Outlet<Call<Behave>>, Sender<String>);
     impl Actor for Asker {
         type Message = AskerMsg;
-        fn receive(&mut self, message: AskerMsg, ctx: &mut Context<AskerMsg>) -> Done {
+        fn receive(&mut self, message: AskerMsg, ctx: &mut Context<AskerMsg>) -> HandlerResult {
             match message {
                 AskerMsg::Go => {
                     self.0.request(behave([("a", Answer(1)), ("b", Drop)])).any_in(ctx, AskerMsg::Any);
@@ -491,7 +491,7 @@ fn any_number_of_requests_may_be_under_way() {
 #[test]
 fn an_address_is_asked_as_an_outlet_is() {
     let court = Court::new(&["a"]);
-    let any = court.actors[0].request(behave([("a", Answer(1))])).any();
+    let any = court.actors[0].request(behave([("a", Answer(1))])).first();
     let all = court.actors[0].request(behave([("a", Answer(1))])).all();
     assert_eq!((any.wait(), all.wait()), (Ok(1), Ok(vec![Ok(1)])));
     let function = ActorRef::from_fn(|Msg::Behave(call): Msg| call.answer(|_| 8));
@@ -544,7 +544,7 @@ fn a_request_without_any_time_is_not_sent() {
     let asked = system.spawn(move || Asked { name: "a", kept: kept.clone() }).unwrap();
     let sent = system.ledger().sent;
     let request = || asked.request(behave([("a", Manner::Answer(1))])).within(Duration::ZERO);
-    assert_eq!(request().any().wait(), Err(AskError::NoTime));
+    assert_eq!(request().first().wait(), Err(AskError::NoTime));
     assert_eq!(request().all().wait(), Err(AskError::NoTime));
     let ledger = system.ledger();
     assert_eq!((ledger.sent, ledger.asks.begun), (sent, 0), "{ledger}");

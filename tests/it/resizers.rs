@@ -8,7 +8,7 @@ use pointsman::routing::{
     SmallestMailbox, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterReason, Load, ManualClock, SendError, SpawnError};
+use pointsman::{DeadLetterReason, ManualClock, RecipientLoad, SendError, SpawnError};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         drop(self.hold.lock());
         self.handled.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -163,7 +163,7 @@ fn a_pool_with_a_free_routee_does_not_grow() {
     let yard = Yard::new();
     let router =
         yard.pool(2, DefaultResizer::new().pressure_threshold(0).messages_per_resize(1).lower_bound(2));
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == Load::Idle));
+    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
     let held = yard.hold.lock().unwrap();
     tell(&router, 1);
     assert_eq!(size(&router), 2, "one is free");
@@ -369,7 +369,7 @@ struct Desk;
 
 impl Actor for Desk {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         call.answer(|_| 7);
         Ok(())
     }
@@ -561,7 +561,7 @@ fn a_resizer_sees_loads_queues_counts_and_the_clock() {
     let yard = Yard::new();
     let looks = Arc::new(Looks(Mutex::default()));
     let router = yard.pool(3, looks.clone());
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == Load::Idle));
+    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
     let held = yard.hold.lock().unwrap();
     tell(&router, 5);
     // All three have begun: two have one more each.
@@ -574,7 +574,7 @@ fn a_resizer_sees_loads_queues_counts_and_the_clock() {
     let loads = looks.0.lock().unwrap().pop().expect("asked");
     let mut each: Vec<usize> = loads
         .iter()
-        .map(|load| if let Load::Busy { queued } = load { queued } else { panic!("{load:?}") })
+        .map(|load| if let RecipientLoad::Busy { queued } = load { queued } else { panic!("{load:?}") })
         .collect();
     each.sort_unstable();
     assert_eq!((each, loads.queued()), (vec![0, 1, 1], 2));
@@ -701,7 +701,7 @@ fn a_pool_long_underutilized_shrinks_to_what_it_needs() {
     let hour = Duration::from_secs(3600);
     let resizer = OptimalSizeExploringResizer::new().upper_bound(10).action_interval(hour);
     let router = yard.pool(10, resizer);
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == Load::Idle));
+    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
     // Five of ten are in use.
     tell(&router, 5);
     for hours in 1..=73 {
@@ -764,7 +764,7 @@ fn a_suspended_head_resizes_nothing_before_it_goes_on() {
     .unwrap();
     resizer.delta.store(1, Ordering::SeqCst);
     fail(&parent);
-    wait_until(|| router.head().load() == Load::Suspended);
+    wait_until(|| router.head().load() == RecipientLoad::Suspended);
     tell(&router, 5);
     assert_eq!((resizer.counts(), resizer.asked()), (vec![0, 1, 2, 3, 4, 5], vec![]));
     release.send(()).unwrap();
@@ -783,7 +783,7 @@ fn a_pool_is_explored_at_each_tick_also_after_one_that_came_late() {
         .chance_of_exploration(1.0)
         .chance_of_ramping_down_when_full(0.0);
     let look = |at: Duration, messages: u64| {
-        let full = RouteeLoads::new([Load::Busy { queued: 1 }; 4]);
+        let full = RouteeLoads::new([RecipientLoad::Busy { queued: 1 }; 4]);
         resizer.resize(&full.with_messages(messages, 10).at(at))
     };
     look(second, 10);

@@ -4,7 +4,7 @@ use crate::support::{LONG, panic_of};
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouteeReply, RouterValue};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{Accepted, DeadLetterReason, ManualClock, Recipient, SendError};
+use pointsman::{DeadLetterReason, DeliveryStatus, ManualClock, Recipient, SendError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ const ENDS: usize = 91;
 
 impl Actor for Shard {
     type Message = Call<Who>;
-    fn receive(&mut self, call: Call<Who>, ctx: &mut Context<Call<Who>>) -> Done {
+    fn receive(&mut self, call: Call<Who>, ctx: &mut Context<Call<Who>>) -> HandlerResult {
         match self.0 {
             SILENT => drop(call),
             ENDS => {
@@ -47,9 +47,9 @@ impl Actor for Shard {
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Call<Who>>>>);
 impl Recipient<Call<Who>> for Kept {
-    fn deliver(&self, call: Call<Who>) -> Result<Accepted, SendError<Call<Who>>> {
+    fn deliver(&self, call: Call<Who>) -> Result<DeliveryStatus, SendError<Call<Who>>> {
         self.0.lock().unwrap().push(call);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
 }
 impl Kept {
@@ -210,7 +210,7 @@ struct Clerk {
 }
 impl Actor for Clerk {
     type Message = All;
-    fn started(&mut self, ctx: &mut Context<All>) -> Done {
+    fn started(&mut self, ctx: &mut Context<All>) -> HandlerResult {
         match self.limit {
             Some(limit) => ctx.ask_all_within(&self.shards, Who, limit, |all| all),
             None => ctx.ask_all(&self.shards, Who, |all| all),
@@ -219,7 +219,7 @@ impl Actor for Clerk {
         assert!(matches!(self.shards.ask_all(Who).wait(), Err(AskError::WouldBlockWorker)));
         Ok(())
     }
-    fn receive(&mut self, all: All, ctx: &mut Context<All>) -> Done {
+    fn receive(&mut self, all: All, ctx: &mut Context<All>) -> HandlerResult {
         self.log.send(all.map(|all| all.into_iter().map(|entry| entry.reply).collect()))?;
         ctx.stop();
         Ok(())

@@ -81,7 +81,7 @@ const ASKED: u64 = u64::MAX;
 
 impl Actor for Worker {
     type Message = Job;
-    fn receive(&mut self, job: Job, _: &mut Context<Job>) -> Done {
+    fn receive(&mut self, job: Job, _: &mut Context<Job>) -> HandlerResult {
         match job {
             Job::Note(number) => self.log.send((self.number, number))?,
             Job::Ask(call) => {
@@ -502,7 +502,7 @@ struct Holding(Hold);
 
 impl Actor for Holding {
     type Message = ();
-    fn receive(&mut self, _: (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, _: (), _: &mut Context<()>) -> HandlerResult {
         let _ = self.0.0.lock().unwrap().send(());
         let _ = self.0.1.lock().unwrap().recv();
         Ok(())
@@ -1042,7 +1042,7 @@ impl Request for Where {
 
 impl Actor for Here {
     type Message = Call<Where>;
-    fn receive(&mut self, call: Call<Where>, _: &mut Context<Call<Where>>) -> Done {
+    fn receive(&mut self, call: Call<Where>, _: &mut Context<Call<Where>>) -> HandlerResult {
         call.answer(|Where| std::thread::current().name().unwrap_or_default().to_owned());
         Ok(())
     }
@@ -1105,7 +1105,7 @@ fn a_routers_mailbox_and_stash_are_those_of_its_routees() {
     let pool = system.router("router").pool(1, move |_| Role::new("routee", &log).recipe()());
     let router = pool.mailbox(Mailbox::unbounded()).spawn().unwrap();
     system.run_until_idle();
-    let stash = |_: &mut Puppet, ctx: &mut Context<Tell>| -> Done {
+    let stash = |_: &mut Puppet, ctx: &mut Context<Tell>| -> HandlerResult {
         assert!(ctx.stash(noting("stashed")).is_ok());
         assert_eq!(ctx.stash(noting("stashed")).unwrap_err().capacity, 1);
         Ok(())

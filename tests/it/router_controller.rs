@@ -34,7 +34,7 @@ struct Choose(Option<usize>, Option<ReplyTo<String>>);
 
 impl Actor for Chooser {
     type Message = Choose;
-    fn receive(&mut self, Choose(index, reply_to): Choose, ctx: &mut Context<Choose>) -> Done {
+    fn receive(&mut self, Choose(index, reply_to): Choose, ctx: &mut Context<Choose>) -> HandlerResult {
         self.0.0.store(index.ok_or(Failure::msg("as told"))?, Ordering::Relaxed);
         if let Some(reply_to) = reply_to {
             let _ = reply_to.send(ctx.path().to_string());
@@ -186,7 +186,7 @@ enum ManagerMsg {
 
 impl Actor for Manager {
     type Message = ManagerMsg;
-    fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> Done {
+    fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> HandlerResult {
         match message {
             ManagerMsg::Grow(router) => {
                 self.0.send(router.resize_to(3).map_err(|error| error.to_string()))?;

@@ -5,7 +5,9 @@ use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterReason, Deployment, Load, Mailbox, MailboxRequirement, SendError, SpawnError};
+use pointsman::{
+    DeadLetterReason, Deployment, Mailbox, MailboxRequirement, RecipientLoad, SendError, SpawnError,
+};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +16,7 @@ struct Eager;
 
 impl Actor for Eager {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -214,8 +216,8 @@ fn a_suspended_head_routes_on_its_own_routees_pause_and_others_work() {
     .unwrap();
     let routees = pool.routees().unwrap();
     fail(&parent);
-    wait_until(|| routees.iter().all(|routee| routee.load() == Load::Suspended));
-    wait_until(|| group.head().load() == Load::Suspended);
+    wait_until(|| routees.iter().all(|routee| routee.load() == RecipientLoad::Suspended));
+    wait_until(|| group.head().load() == RecipientLoad::Suspended);
     (0..4u64).for_each(|n| pool.tell(n));
     assert_eq!(routees.iter().map(|routee| routee.queued()).collect::<Vec<_>>(), [Some(2), Some(2)]);
     group.tell(4u64);
@@ -283,7 +285,7 @@ struct Demanding;
 
 impl Actor for Demanding {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
     fn mailbox_requirement() -> Option<MailboxRequirement> {
@@ -387,7 +389,7 @@ fn a_router_without_a_name_is_given_one_as_an_actor_is() {
 struct Fanner;
 impl Actor for Fanner {
     type Message = ReplyTo<String>;
-    fn receive(&mut self, reply_to: ReplyTo<String>, ctx: &mut Context<ReplyTo<String>>) -> Done {
+    fn receive(&mut self, reply_to: ReplyTo<String>, ctx: &mut Context<ReplyTo<String>>) -> HandlerResult {
         let router = ctx.router_anonymous().group::<u64>([]).stay_when_empty().spawn()?;
         let _ = reply_to.send(router.path().to_string());
         Ok(())

@@ -16,7 +16,7 @@ impl Request for Get {
 struct Sink;
 impl Actor for Sink {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Ok(())
     }
 }
@@ -99,7 +99,7 @@ fn a_turn_within_a_routed_send_has_sends_of_its_own() {
     struct Forwards(ActorRef<u64>);
     impl Actor for Forwards {
         type Message = u64;
-        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
             (0..COUNT).for_each(|number| self.0.tell(number));
             Ok(())
         }

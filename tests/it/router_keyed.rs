@@ -7,7 +7,7 @@ use pointsman::routing::{
     Broadcast, ConsistentHashing, Keyed, RouterSettings, RouterValue, SectionFault, SmallestMailbox,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{Deployment, Full, Mailbox, SendError, SpawnError};
+use pointsman::{Deployment, Mailbox, OverflowPolicy, SendError, SpawnError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn what_a_routee_of_a_keyed_pool_refuses_keeps_its_key() {
     let (make, got) = workers();
     let plan = system.router("pool").keyed_pool(2, make).logic(ConsistentHashing::new());
     let pool: Router<Mail> =
-        plan.mailbox(Mailbox::bounded(1).on_full(Full::Reject)).stay_when_empty().spawn().unwrap();
+        plan.mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Reject)).stay_when_empty().spawn().unwrap();
     pool.tell(mail(7, 1));
     assert!(matches!(pool.try_tell(mail(7, 2)), Err(SendError::Full(Keyed { key: 7, message: 2 }))));
     system.run_until_idle();
@@ -117,7 +117,7 @@ impl Request for Who {
 struct Shard(usize);
 impl Actor for Shard {
     type Message = Call<Who>;
-    fn receive(&mut self, call: Call<Who>, _: &mut Context<Call<Who>>) -> Done {
+    fn receive(&mut self, call: Call<Who>, _: &mut Context<Call<Who>>) -> HandlerResult {
         call.answer(|_| self.0);
         Ok(())
     }

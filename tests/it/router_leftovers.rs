@@ -9,8 +9,8 @@ use pointsman::routing::{
     RouterPlan, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::topology::Sending;
-use pointsman::{Answerable, Attempt, AttemptEnd, Full, Listeners, Mailbox, SendError};
+use pointsman::topology::SendExt;
+use pointsman::{Answerable, Attempt, AttemptEnd, Listeners, Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -57,7 +57,7 @@ fn the_last_routee_takes_no_more_although_it_has_something_to_handle() {
     struct Held(Sender<u64>, Arc<Mutex<Receiver<()>>>);
     impl Actor for Held {
         type Message = u64;
-        fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+        fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
             self.0.send(message)?;
             Ok(self.1.lock().unwrap().recv_timeout(LONG)?)
         }
@@ -85,7 +85,7 @@ fn what_a_routee_sends_itself_while_it_leaves_reaches_it() {
     struct Counts(usize, Sender<(usize, u64)>);
     impl Actor for Counts {
         type Message = u64;
-        fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+        fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
             self.1.send((self.0, message))?;
             if message > 0 {
                 ctx.me().tell(message - 1);
@@ -119,7 +119,7 @@ struct Ends {
 
 impl Actor for Ends {
     type Message = u64;
-    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
         match (message, self.all.get()) {
             (100, Some(all)) => {
                 all.broadcast(7u64);
@@ -170,7 +170,7 @@ fn what_was_for_one_goes_to_one<L: RoutingLogic<Note>>(logic: impl Fn() -> L) {
     struct Notes(usize, Sender<(usize, u64)>);
     impl Actor for Notes {
         type Message = Note;
-        fn receive(&mut self, Note(number): Note, ctx: &mut Context<Note>) -> Done {
+        fn receive(&mut self, Note(number): Note, ctx: &mut Context<Note>) -> HandlerResult {
             match number {
                 100 => ctx.stop(),
                 _ => self.1.send((self.0, number))?,
@@ -269,7 +269,7 @@ struct Answers {
 
 impl Actor for Answers {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, ctx: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, ctx: &mut Context<Call<Get>>) -> HandlerResult {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.number == 2 {
             ctx.stop();
@@ -310,7 +310,7 @@ fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobod
 fn what_a_full_routee_drops_by_its_policy_is_taken_and_counted() {
     let system = TestSystem::new();
     let (make, got) = workers();
-    let mailbox = Mailbox::bounded(2).on_full(Full::DropNewest);
+    let mailbox = Mailbox::bounded(2).on_full(OverflowPolicy::DropNewest);
     let router = system.router("pool").pool(1, make).mailbox(mailbox).spawn().unwrap();
     system.run_until_idle();
     (1..=3u64).for_each(|message| assert!(router.try_tell(message).is_ok(), "the policy takes it"));
@@ -323,7 +323,7 @@ fn what_a_full_routee_drops_by_its_policy_is_taken_and_counted() {
 
 #[test]
 fn a_farewell_needs_no_room_in_the_mailbox() {
-    for full in [Full::Reject, Full::DropNewest, Full::DropOldest] {
+    for full in [OverflowPolicy::Reject, OverflowPolicy::DropNewest, OverflowPolicy::DropOldest] {
         let system = TestSystem::new();
         let (make, got) = workers();
         let mailbox = Mailbox::bounded(2).on_full(full);
@@ -366,7 +366,7 @@ struct Polite {
 
 impl Actor for Polite {
     type Message = u64;
-    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
         self.log.send((self.number, message))?;
         match message {
             FAIL => return Err(Failure::msg("as told")),

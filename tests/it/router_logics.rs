@@ -8,7 +8,7 @@ use pointsman::routing::{
     RouteContext, Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox,
     TailChopping, TwoChoices, WithoutKey,
 };
-use pointsman::{Accepted, Load, Recipient, SendError};
+use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -48,38 +48,38 @@ fn chi_square(counts: &[usize]) -> f64 {
 
 /// A routee that says what it is told to say of its load.
 struct Says {
-    load: Arc<Mutex<Load>>,
+    load: Arc<Mutex<RecipientLoad>>,
     got: Arc<AtomicUsize>,
 }
 impl Recipient<u64> for Says {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         if self.is_closed() {
             return Err(SendError::Closed(message));
         }
         self.got.fetch_add(1, Ordering::Relaxed);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
     fn is_closed(&self) -> bool {
-        *self.load.lock().unwrap() == Load::Closed
+        *self.load.lock().unwrap() == RecipientLoad::Closed
     }
-    fn load(&self) -> Load {
+    fn load(&self) -> RecipientLoad {
         *self.load.lock().unwrap()
     }
 }
 
 /// The load that a routee says it has.
-type Tells = Arc<Mutex<Load>>;
+type Tells = Arc<Mutex<RecipientLoad>>;
 
 /// Routees that have these loads, and how many messages each got.
-fn loaded(loads: &[Load]) -> (Vec<ActorRef<u64>>, Vec<Tells>, Vec<Arc<AtomicUsize>>) {
+fn loaded(loads: &[RecipientLoad]) -> (Vec<ActorRef<u64>>, Vec<Tells>, Vec<Arc<AtomicUsize>>) {
     let loads: Vec<_> = loads.iter().map(|load| Arc::new(Mutex::new(*load))).collect();
     let got: Vec<Arc<AtomicUsize>> = loads.iter().map(|_| Arc::default()).collect();
     let says = loads.iter().zip(&got).map(|(load, got)| Says { load: load.clone(), got: got.clone() });
     (says.map(ActorRef::to_recipient).collect(), loads, got)
 }
 
-const fn busy(queued: usize) -> Load {
-    Load::Busy { queued }
+const fn busy(queued: usize) -> RecipientLoad {
+    RecipientLoad::Busy { queued }
 }
 
 // ---- round robin
@@ -144,7 +144,8 @@ fn a_kept_position_neither_skips_a_routee_nor_serves_one_twice_when_others_leave
 #[test]
 fn exact_round_robin_finds_the_routee_that_lives_although_others_move_the_cursor() {
     let system = system();
-    let (mut routees, _, got) = loaded(&[Load::Idle, Load::Closed, Load::Closed, Load::Closed]);
+    let (mut routees, _, got) =
+        loaded(&[RecipientLoad::Idle, RecipientLoad::Closed, RecipientLoad::Closed, RecipientLoad::Closed]);
     routees.rotate_left(1);
     let router = value(&system, RoundRobin::exact(), &routees);
     std::thread::scope(|scope| {
@@ -194,7 +195,7 @@ fn what_is_drawn_follows_from_the_seed_and_differs_between_routers() {
 #[test]
 fn logics_that_draw_lose_nothing_to_routees_that_have_stopped() {
     let system = system();
-    let mut loads = vec![Load::Closed; 20];
+    let mut loads = vec![RecipientLoad::Closed; 20];
     loads[13] = busy(5);
     let (routees, _, got) = loaded(&loads);
     let random = value(&system, Random::new(), &routees);
@@ -220,9 +221,12 @@ fn logics_that_draw_lose_nothing_to_routees_that_have_stopped() {
 fn two_choices_looks_at_two_different_routees() {
     let system = system();
     // Of two, both are looked at each time: the one with less to do gets everything.
-    for (more, less) in
-        [(busy(1), Load::Idle), (busy(0), Load::Idle), (busy(3), busy(2)), (Load::Suspended, busy(9))]
-    {
+    for (more, less) in [
+        (busy(1), RecipientLoad::Idle),
+        (busy(0), RecipientLoad::Idle),
+        (busy(3), busy(2)),
+        (RecipientLoad::Suspended, busy(9)),
+    ] {
         let (routees, _, got) = loaded(&[more, less]);
         let router = value(&system, TwoChoices::new(), &routees);
         (0..100u64).for_each(|message| router.route(message));
@@ -265,7 +269,7 @@ fn two_choices_keeps_queues_even_where_one_draw_does_not() {
 // ---- smallest mailbox
 
 /// Which of routees with these loads gets each of some messages.
-fn smallest(loads: &[Load], messages: u64) -> Vec<usize> {
+fn smallest(loads: &[RecipientLoad], messages: u64) -> Vec<usize> {
     let system = system();
     let (routees, _, got) = loaded(loads);
     let router = value(&system, SmallestMailbox::new(), &routees);
@@ -276,7 +280,7 @@ fn smallest(loads: &[Load], messages: u64) -> Vec<usize> {
 
 #[test]
 fn the_smallest_mailbox_is_found_in_the_documented_order() {
-    use Load::{Closed, Idle, Suspended, Unknown};
+    use RecipientLoad::{Closed, Idle, Suspended, Unknown};
     assert_eq!(smallest(&[busy(0), busy(3), Idle, Unknown], 8), [0, 0, 8, 0], "idle and empty");
     assert_eq!(smallest(&[busy(1), busy(0), Unknown, Suspended], 8), [0, 8, 0, 0], "empty though busy");
     assert_eq!(smallest(&[busy(7), busy(2), busy(9), Unknown], 8), [0, 8, 0, 0], "the fewest queued");
@@ -289,7 +293,7 @@ fn the_smallest_mailbox_is_found_in_the_documented_order() {
 struct Gone;
 
 impl Recipient<u64> for Gone {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         Err(SendError::Closed(message))
     }
 }
@@ -297,7 +301,7 @@ impl Recipient<u64> for Gone {
 #[test]
 fn the_smallest_mailbox_is_not_that_of_one_who_has_refused() {
     let system = system();
-    let (suspended, _, got) = loaded(&[Load::Suspended]);
+    let (suspended, _, got) = loaded(&[RecipientLoad::Suspended]);
     let gone = || ActorRef::to_recipient(Gone);
     let routees = [gone(), suspended[0].clone(), gone()];
     let router = value(&system, SmallestMailbox::new(), &routees);
@@ -309,10 +313,18 @@ fn the_smallest_mailbox_is_not_that_of_one_who_has_refused() {
 
 #[test]
 fn equal_mailboxes_take_turns() {
-    assert_eq!(smallest(&[Load::Idle; 4], 40), [10; 4]);
+    assert_eq!(smallest(&[RecipientLoad::Idle; 4], 40), [10; 4]);
     assert_eq!(smallest(&[busy(2); 5], 40), [8; 5]);
-    assert_eq!(smallest(&[Load::Unknown; 2], 40), [20; 2]);
-    let scattered = [Load::Idle, busy(1), busy(1), Load::Idle, Load::Closed, Load::Idle, busy(0)];
+    assert_eq!(smallest(&[RecipientLoad::Unknown; 2], 40), [20; 2]);
+    let scattered = [
+        RecipientLoad::Idle,
+        busy(1),
+        busy(1),
+        RecipientLoad::Idle,
+        RecipientLoad::Closed,
+        RecipientLoad::Idle,
+        busy(0),
+    ];
     assert_eq!(smallest(&scattered, 30), [10, 0, 0, 10, 0, 10, 0], "whoever stands between them");
     let mut loads = vec![busy(4); 1000];
     loads[777] = busy(3);
@@ -338,7 +350,7 @@ fn a_suspended_actor_gets_nothing_while_another_lives() {
     let mut notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
     notes.sort();
     fail(&one);
-    wait_until(|| one.load() == Load::Suspended);
+    wait_until(|| one.load() == RecipientLoad::Suspended);
     let router = RouterValue::new(&stage.system, SmallestMailbox::new()).unwrap().with_routees([&one, &two]);
     for _ in 0..5 {
         router.route(noting("works"));
@@ -414,7 +426,7 @@ fn a_pools_keys_have_the_same_owners_on_every_machine() {
 struct Owner(usize, std::sync::mpsc::Sender<(usize, String)>);
 impl Actor for Owner {
     type Message = String;
-    fn receive(&mut self, message: String, _: &mut Context<String>) -> Done {
+    fn receive(&mut self, message: String, _: &mut Context<String>) -> HandlerResult {
         self.1.send((self.0, message))?;
         Ok(())
     }
@@ -423,7 +435,7 @@ impl Actor for Owner {
 #[test]
 fn the_keys_of_an_owner_that_has_stopped_go_to_the_next_and_no_others_move() {
     const KEYS: u64 = 500;
-    let (routees, loads, _) = loaded(&[Load::Idle; 6]);
+    let (routees, loads, _) = loaded(&[RecipientLoad::Idle; 6]);
     let system = system();
     let who: Arc<Mutex<Vec<usize>>> = Arc::default();
     let listed: Vec<Routee<u64>> = routees
@@ -443,7 +455,7 @@ fn the_keys_of_an_owner_that_has_stopped_go_to_the_next_and_no_others_move() {
     };
     let before = owners(&router);
     for gone in [2, 5] {
-        *loads[gone].lock().unwrap() = Load::Closed;
+        *loads[gone].lock().unwrap() = RecipientLoad::Closed;
     }
     let after = owners(&router);
     for key in 0..KEYS as usize {
@@ -461,16 +473,16 @@ struct Notes {
     index: usize,
     who: Arc<Mutex<Vec<usize>>>,
     says: ActorRef<u64>,
-    load: Arc<Mutex<Load>>,
+    load: Arc<Mutex<RecipientLoad>>,
 }
 impl Recipient<u64> for Notes {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         self.says.try_tell(message)?;
         self.who.lock().unwrap().push(self.index);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
     fn is_closed(&self) -> bool {
-        *self.load.lock().unwrap() == Load::Closed
+        *self.load.lock().unwrap() == RecipientLoad::Closed
     }
 }
 
@@ -629,14 +641,14 @@ fn a_predicate_for_broadcasts_leaves_the_load_to_the_logic_that_it_stands_before
         fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
             Pick::None
         }
-        fn load(&self, _: &Routees<u64>) -> Load {
-            Load::Busy { queued: 42 }
+        fn load(&self, _: &Routees<u64>) -> RecipientLoad {
+            RecipientLoad::Busy { queued: 42 }
         }
     }
     let system = System::builder("loaded").build().unwrap();
     let plan = system.router("all").group([]).stay_when_empty().logic(Loaded);
     let router = plan.broadcast_if(|_: &u64| true).spawn().unwrap();
-    assert_eq!(router.load(), Load::Busy { queued: 42 });
+    assert_eq!(router.load(), RecipientLoad::Busy { queued: 42 });
 }
 
 // ---- several in the place of one
@@ -656,9 +668,9 @@ fn several_routees_in_the_place_of_one_are_as_busy_as_the_busiest_that_lives_and
     *loads[1].lock().unwrap() = busy(2);
     router.route(2u64);
     assert_eq!(seen(), [1, 1, 0]);
-    *loads[0].lock().unwrap() = Load::Closed;
+    *loads[0].lock().unwrap() = RecipientLoad::Closed;
     assert!(!listed[0].is_closed(), "one lives");
-    *loads[1].lock().unwrap() = Load::Closed;
+    *loads[1].lock().unwrap() = RecipientLoad::Closed;
     assert!(listed[0].is_closed());
     router.route(3u64);
     assert_eq!(seen(), [0, 0, 1]);

@@ -7,7 +7,7 @@ use pointsman::routing::{
     AddRoutee, AdjustPoolSize, GetRouteesInfo, ManageError, Resizer, Routee, RouteeLoads,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{Full, Mailbox, SendError};
+use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -43,7 +43,7 @@ enum ManagerMsg {
 
 impl Actor for Manager {
     type Message = ManagerMsg;
-    fn started(&mut self, ctx: &mut Context<ManagerMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ManagerMsg>) -> HandlerResult {
         // A worker must not wait.
         let refused = self.router.adjust(0);
         let is_typed =
@@ -52,7 +52,7 @@ impl Actor for Manager {
         ctx.ask(self.router.head(), AddRoutee { routee: self.routee.clone().into() }, ManagerMsg::Added);
         Ok(())
     }
-    fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> Done {
+    fn receive(&mut self, message: ManagerMsg, ctx: &mut Context<ManagerMsg>) -> HandlerResult {
         let ManagerMsg::Added(added) = message;
         assert_eq!(added.unwrap().unwrap(), 1);
         self.router.try_tell(1u64).expect("the routee is listed");
@@ -209,7 +209,7 @@ struct Busy(std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>);
 
 impl Actor for Busy {
     type Message = u64;
-    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, ctx: &mut Context<u64>) -> HandlerResult {
         self.0.send(())?;
         ctx.blocking(|| self.1.recv())?;
         Ok(())
@@ -246,7 +246,7 @@ fn whatever_a_draining_router_has_accepted_is_handled_while_threads_send() {
         let (make, got) = workers();
         let mut plan = system.router("pool").pool(3, make);
         if round % 2 == 1 {
-            plan = plan.mailbox(Mailbox::bounded(16).on_full(Full::Reject));
+            plan = plan.mailbox(Mailbox::bounded(16).on_full(OverflowPolicy::Reject));
         }
         let router = plan.spawn().unwrap();
         let accepted = Arc::new(AtomicU64::new(0));
@@ -403,12 +403,12 @@ struct Ending {
 
 impl Actor for Ending {
     type Message = u64;
-    fn started(&mut self, ctx: &mut Context<u64>) -> Done {
+    fn started(&mut self, ctx: &mut Context<u64>) -> HandlerResult {
         let (number, (log, _)) = (self.number, channel());
         ctx.spawn(move || Worker { number, log: log.clone() })?;
         Ok(())
     }
-    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
         self.log.send((self.number, message))?;
         if message == 0 {
             (self.end)(ctx);
@@ -425,7 +425,7 @@ fn a_pool_that_changes_its_size_counts_no_routee_that_is_ending() {
         (|router| router.resize_to(2), 2),
         (|router| router.adjust(1), 2),
     ];
-    let ends: [fn(&mut Context<u64>); 2] = [|ctx| ctx.retire(), |ctx| ctx.stop()];
+    let ends: [fn(&mut Context<u64>); 2] = [|ctx| ctx.passivate(), |ctx| ctx.stop()];
     for (end, (change, size)) in ends.into_iter().flat_map(|end| changes.map(|change| (end, change))) {
         for_seeds(10, |system| {
             let (log, got) = channel();
@@ -501,7 +501,7 @@ fn a_router_says_how_many_routees_it_has_and_what_is_known_of_each() {
     let known: Vec<_> = infos.iter().map(|info| (info.is_own, info.restarts)).collect();
     assert_eq!(known, [(true, 0), (true, 2), (false, 0)]);
     assert_eq!(infos[2].routee.identity(), "the guest");
-    assert_eq!(routees[1].any().unwrap().restarts(), 2);
+    assert_eq!(routees[1].untyped().unwrap().restarts(), 2);
     let asked = router.head().ask(GetRouteesInfo::new());
     system.run_until_idle();
     assert_eq!(asked.wait().unwrap().len(), 3);
@@ -521,7 +521,7 @@ fn a_pool_that_becomes_empty_by_adjust_lives_on_though_one_was_ending_before() {
         let (log, got) = channel();
         let make = move |ctx: &mut Context<u64>| Ending {
             number: ctx.routee_index(),
-            end: |ctx| ctx.retire(),
+            end: |ctx| ctx.passivate(),
             log: log.clone(),
         };
         let router = system.router("pool").pool(2, make).stay_when_empty().spawn().unwrap();

@@ -38,8 +38,8 @@ fn each_path_is_one_routee_that_is_found_anew_for_each_message() {
     system.run_until_idle();
     let got: Vec<Vec<u64>> = found.iter().map(|(_, got)| handled(got)).collect();
     assert_eq!(got, [vec![3], vec![4], vec![5], vec![5]], "a path with a wildcard is one routee");
-    let actors: Vec<_> = router.routees().unwrap().iter().map(ActorRef::any).collect();
-    assert_eq!(actors, [found[0].0.any(), found[1].0.any(), None], "and stands for no actor");
+    let actors: Vec<_> = router.routees().unwrap().iter().map(ActorRef::untyped).collect();
+    assert_eq!(actors, [found[0].0.untyped(), found[1].0.untyped(), None], "and stands for no actor");
     // Nobody is watched: an end takes no path out, and who comes again is found again.
     found[0].0.stop();
     system.run_until_idle();
@@ -77,7 +77,7 @@ fn a_relative_path_begins_at_the_head_and_a_wildcard_leaves_the_router_out() {
 struct Other;
 impl Actor for Other {
     type Message = String;
-    fn receive(&mut self, _: String, _: &mut Context<String>) -> Done {
+    fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
         Ok(())
     }
 }
@@ -149,7 +149,7 @@ struct Once;
 struct TakesOnce;
 impl Actor for TakesOnce {
     type Message = Once;
-    fn receive(&mut self, _: Once, ctx: &mut Context<Once>) -> Done {
+    fn receive(&mut self, _: Once, ctx: &mut Context<Once>) -> HandlerResult {
         ctx.stop();
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Clone for Fragile {
 struct Takes;
 impl Actor for Takes {
     type Message = Fragile;
-    fn receive(&mut self, _: Fragile, ctx: &mut Context<Fragile>) -> Done {
+    fn receive(&mut self, _: Fragile, ctx: &mut Context<Fragile>) -> HandlerResult {
         ctx.stop();
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Request for Get {
 struct Named(&'static str);
 impl Actor for Named {
     type Message = Call<Get>;
-    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, call: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         call.answer(|_| self.0);
         Ok(())
     }
@@ -388,13 +388,13 @@ enum CaretakerMsg {
 }
 impl Actor for Caretaker {
     type Message = CaretakerMsg;
-    fn started(&mut self, ctx: &mut Context<CaretakerMsg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<CaretakerMsg>) -> HandlerResult {
         // From here on: a sibling.
         let routee = ctx.select("../a")?.into();
         ctx.ask(self.router.head(), AddRoutee { routee }, CaretakerMsg::Added);
         Ok(())
     }
-    fn receive(&mut self, message: CaretakerMsg, ctx: &mut Context<CaretakerMsg>) -> Done {
+    fn receive(&mut self, message: CaretakerMsg, ctx: &mut Context<CaretakerMsg>) -> HandlerResult {
         match message {
             CaretakerMsg::Added(count) => {
                 self.log.send(format!("{:?}", count??))?;

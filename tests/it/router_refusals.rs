@@ -9,7 +9,8 @@ use pointsman::routing::{
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{
-    Accepted, Answerable, Attempt, DeadLetterReason, Full, Mailbox, ManualClock, Recipient, SendError,
+    Answerable, Attempt, DeadLetterReason, DeliveryStatus, Mailbox, ManualClock, OverflowPolicy, Recipient,
+    SendError,
 };
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,7 +21,7 @@ fn a_router_among_the_routees_that_is_empty_or_full_is_passed_over() {
     let system = TestSystem::new();
     let (make, got) = workers();
     let empty: Router<u64> = system.router("empty").group([]).stay_when_empty().spawn().unwrap();
-    let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+    let bounded = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let full = system.router("full").pool(1, make).mailbox(bounded).spawn().unwrap();
     let actor = full.routees().unwrap().remove(0);
     full.tell(0u64);
@@ -68,7 +69,7 @@ struct Sink(Sender<u64>);
 
 impl Actor for Sink {
     type Message = Bare;
-    fn receive(&mut self, Bare(number): Bare, _: &mut Context<Bare>) -> Done {
+    fn receive(&mut self, Bare(number): Bare, _: &mut Context<Bare>) -> HandlerResult {
         Ok(self.0.send(number)?)
     }
 }
@@ -79,7 +80,7 @@ fn over_full_and_empty<L: RoutingLogic<Bare>>(logic: impl Fn() -> L) {
     let (log, got) = channel();
     let full = ["full", "full-too"].map(|name| {
         let log = log.clone();
-        let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+        let bounded = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
         let pool = system.router(name).pool(1, move |_| Sink(log.clone())).mailbox(bounded);
         let pool = pool.spawn().unwrap();
         pool.tell(Bare(0));
@@ -124,7 +125,7 @@ fn what_the_sender_learns_of_full_and_empty_routers_does_not_depend_on_where_the
 /// A router among the routees that is full, but has a routee without anything to do.
 fn full_router(system: &TestSystem, name: &str) -> ActorRef<u64> {
     let (make, _got) = workers();
-    let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+    let bounded = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let pool = system.router(name).pool(2, make).logic(First).mailbox(bounded).spawn().unwrap();
     pool.tell(0u64);
     pool.to_ref()
@@ -173,7 +174,7 @@ impl RoutingLogic<u64> for ByParity {
 fn nobody_gets_what_the_logic_would_not_choose_it_for() {
     let system = TestSystem::new();
     let (make, _got) = workers();
-    let bounded = Mailbox::bounded(1).on_full(Full::Reject);
+    let bounded = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let evens = system.router("evens").pool(1, make).mailbox(bounded).spawn().unwrap();
     evens.tell(0u64);
     let (odds, got_odds) = foreign(&system, "odds", 1);
@@ -190,11 +191,11 @@ fn nobody_gets_what_the_logic_would_not_choose_it_for() {
 struct NoRoom(ActorRef<u64>);
 
 impl Recipient<u64> for NoRoom {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         Err(SendError::Full(message))
     }
-    fn any(&self) -> Option<pointsman::AnyRef> {
-        self.0.any()
+    fn untyped(&self) -> Option<pointsman::AnyActorRef> {
+        self.0.untyped()
     }
 }
 
@@ -225,9 +226,9 @@ impl Request for Get {
 struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
 
 impl Recipient<Call<Get>> for Kept {
-    fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
         self.0.lock().unwrap().push(call);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
 }
 
@@ -236,7 +237,7 @@ struct Stuck(Sender<()>, Arc<Mutex<()>>);
 
 impl Actor for Stuck {
     type Message = Call<Get>;
-    fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> Done {
+    fn receive(&mut self, _: Call<Get>, _: &mut Context<Call<Get>>) -> HandlerResult {
         self.0.send(())?;
         drop(self.1.lock());
         Ok(())
@@ -248,7 +249,7 @@ struct Asks(ActorRef<Call<Get>>);
 
 impl Actor for Asks {
     type Message = ();
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         ctx.ask(&self.0, Get, |_| ());
         Ok(())
     }
@@ -272,7 +273,7 @@ fn a_later_attempt_never_waits_for_room_on_the_thread_of_the_timers() {
     let stuck = system
         .actor("stuck")
         .dispatcher("slow")
-        .mailbox(Mailbox::bounded(1).on_full(Full::Wait(Duration::from_secs(3600))))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::from_secs(3600))))
         .spawn(move || Stuck(inside.clone(), holds.clone()))
         .unwrap();
     // One that it handles, and one in the mailbox, which is full then.

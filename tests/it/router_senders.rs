@@ -4,7 +4,7 @@ use crate::router_value::{Got, functions, who};
 use crate::support::LONG;
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic};
-use pointsman::{Accepted, Recipient, SendError};
+use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -51,7 +51,7 @@ struct SendsOn<F>(F);
 
 impl<F: FnMut(u64) + Send + 'static> Actor for SendsOn<F> {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         (self.0)(message);
         Ok(())
     }
@@ -117,7 +117,7 @@ fn an_actor_goes_round_each_router_by_itself_and_over_its_restarts() {
     struct Fails(Vec<ActorRef<u64>>);
     impl Actor for Fails {
         type Message = u64;
-        fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+        fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
             self.0[message as usize * 3 % 5].tell(message);
             if message % 9 == 0 { Err(Failure::msg("as told")) } else { Ok(()) }
         }
@@ -133,7 +133,7 @@ fn an_actor_goes_round_each_router_by_itself_and_over_its_restarts() {
         assert_eq!(got.len(), 40);
         assert_in_turn(&got, 3 + number);
     }
-    assert_eq!(actor.any().unwrap().restarts(), 23, "at 0, 9, ..., 198");
+    assert_eq!(actor.untyped().unwrap().restarts(), 23, "at 0, 9, ..., 198");
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
 
@@ -264,8 +264,8 @@ fn threads_that_share_a_value_serve_the_routees_alike_and_find_the_one_that_live
 struct Looks<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Recipient<u64> for Looks<F> {
-    fn deliver(&self, _: u64) -> Result<Accepted, SendError<u64>> {
-        Ok(Accepted::Handled)
+    fn deliver(&self, _: u64) -> Result<DeliveryStatus, SendError<u64>> {
+        Ok(DeliveryStatus::Handled)
     }
     fn is_closed(&self) -> bool {
         (self.0)();

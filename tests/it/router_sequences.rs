@@ -4,7 +4,7 @@
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{SendError, Subscription, Undelivered};
+use pointsman::{DeadLetterMessage, SendError, Subscription};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -37,7 +37,7 @@ struct Worker(Sender<(String, Sent)>);
 
 impl Actor for Worker {
     type Message = Sent;
-    fn receive(&mut self, it: Sent, ctx: &mut Context<Sent>) -> Done {
+    fn receive(&mut self, it: Sent, ctx: &mut Context<Sent>) -> HandlerResult {
         self.0.send((ctx.path().to_string(), it))?;
         if it.fails { Err(Failure::msg("as told")) } else { Ok(()) }
     }
@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
     fn new(system: &'a TestSystem, size: usize, stays: bool) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: Undelivered<Sent>| {
+        let take = move |it: DeadLetterMessage<Sent>| {
             let _ = letters.send((it.letter.recipient.to_string(), it.message));
         };
         let sink = system.dead_letters().take_by::<Sent>(|_| {}, take);
@@ -289,7 +289,7 @@ struct Relay {
 
 impl Actor for Relay {
     type Message = usize;
-    fn receive(&mut self, count: usize, _: &mut Context<usize>) -> Done {
+    fn receive(&mut self, count: usize, _: &mut Context<usize>) -> HandlerResult {
         for _ in 0..count {
             let it = Sent { sender: self.sender, number: self.sent, fails: self.sent % 9 == 8 };
             self.sent += 1;

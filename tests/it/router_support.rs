@@ -2,7 +2,7 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
-use pointsman::{Accepted, AnyRef, Recipient, SendError};
+use pointsman::{AnyActorRef, DeliveryStatus, Recipient, SendError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub struct Worker {
 
 impl Actor for Worker {
     type Message = u64;
-    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, ctx: &mut Context<u64>) -> HandlerResult {
         self.log.send((self.number, message))?;
         match message {
             FAIL => Err(Failure::msg("as told")),
@@ -76,12 +76,12 @@ pub struct Shy {
 }
 
 impl Recipient<u64> for Shy {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         Err(SendError::Closed(message))
     }
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         assert!(!self.panics.load(Ordering::Relaxed), "as told");
-        self.behind.any()
+        self.behind.untyped()
     }
 }
 

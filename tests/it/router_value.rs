@@ -5,7 +5,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, Pick, RoundRobin, RouteContext, Routee, Routees, RouterValue, RoutingLogic,
 };
-use pointsman::{Accepted, DeadLetterReason, Recipient, SendError};
+use pointsman::{DeadLetterReason, DeliveryStatus, Recipient, SendError};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -150,7 +150,7 @@ fn several_routees_in_the_place_of_one_get_a_copy_each_in_order() {
 struct Reports(usize, std::sync::mpsc::Sender<(usize, u64)>);
 impl Actor for Reports {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         self.1.send((self.0, message))?;
         Ok(())
     }
@@ -229,7 +229,7 @@ struct Master {
 }
 
 impl Master {
-    fn hire(&mut self, ctx: &mut Context<u64>) -> Done {
+    fn hire(&mut self, ctx: &mut Context<u64>) -> HandlerResult {
         self.hired += 1;
         let (number, got) = (self.hired, self.got.clone());
         let worker = ctx.spawn(move || Reports(number, got.clone()))?;
@@ -241,18 +241,18 @@ impl Master {
 
 impl Actor for Master {
     type Message = u64;
-    fn started(&mut self, ctx: &mut Context<u64>) -> Done {
+    fn started(&mut self, ctx: &mut Context<u64>) -> HandlerResult {
         self.hire(ctx)?;
         self.hire(ctx)
     }
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         match message {
             0 => self.workers.routees().get(0).unwrap().actor().poison(),
             job => self.workers.route(job),
         }
         Ok(())
     }
-    fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u64>) -> Done {
+    fn terminated(&mut self, ended: Terminated, ctx: &mut Context<u64>) -> HandlerResult {
         self.workers = self.workers.remove_routee(ended.actor.typed::<u64>()?);
         self.hire(ctx)?;
         self.got.send((0, 0))?;
@@ -353,7 +353,7 @@ fn a_logic_may_make_the_routee_itself() {
 /// Refuses everything, and is in no ledger.
 struct Refuses;
 impl Recipient<u64> for Refuses {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         Err(SendError::Full(message))
     }
 }
@@ -426,7 +426,7 @@ fn a_value_refuses_a_logic_that_makes_no_sense() {
 struct Refusing;
 
 impl Recipient<u64> for Refusing {
-    fn deliver(&self, message: u64) -> Result<Accepted, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
         Err(SendError::Closed(message))
     }
 }

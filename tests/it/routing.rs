@@ -24,7 +24,7 @@ struct Reporter {
 
 impl Actor for Reporter {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         let _ = self.got.send((self.index, message));
         Ok(())
     }
@@ -120,7 +120,7 @@ struct Held {
 
 impl Actor for Held {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         let _ = self.got.send((self.index, message));
         drop(self.hold.lock());
         Ok(())
@@ -316,7 +316,7 @@ impl RoutingLogic<u64> for PanicsAtSize {
 struct Sum(u64, std::sync::mpsc::Sender<u64>);
 impl Actor for Sum {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         self.0 += 1;
         self.1.send(self.0)?;
         Ok(())
@@ -407,7 +407,7 @@ struct FailsWhenTold {
 
 impl Actor for FailsWhenTold {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         let _ = self.got.send((self.index, message));
         if (self.index, message) == (0, 0) {
             self.go.lock().unwrap().recv()?;
@@ -455,7 +455,7 @@ struct Fails;
 
 impl Actor for Fails {
     type Message = u64;
-    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
         Err(Failure::msg("as told"))
     }
 }
@@ -585,7 +585,7 @@ fn a_logic_that_panics_behind_another_router_is_counted_once() {
 /// Takes no message: it panics.
 struct Explodes(SystemRef);
 impl pointsman::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::Accepted, SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<pointsman::DeliveryStatus, SendError<u64>> {
         panic!("as told")
     }
     fn system(&self) -> Option<SystemRef> {
@@ -620,7 +620,7 @@ impl Clone for Fragile {
 struct Takes(mpsc::Sender<()>);
 impl Actor for Takes {
     type Message = Fragile;
-    fn receive(&mut self, _: Fragile, _: &mut Context<Fragile>) -> Done {
+    fn receive(&mut self, _: Fragile, _: &mut Context<Fragile>) -> HandlerResult {
         let _ = self.0.send(());
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{ScheduleError, Scheduler, SpawnError};
+use pointsman::{ScheduleError, SpawnError, TaskTimer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -26,7 +26,7 @@ fn next(ran: &Receiver<u128>) -> u128 {
 }
 
 /// Waits until everything sent to runners has run.
-fn settle(scheduler: &Scheduler) {
+fn settle(scheduler: &TaskTimer) {
     let (sender, ran) = channel::<()>();
     scheduler.once(Duration::ZERO, move || drop(sender)).unwrap();
     assert_eq!(ran.soon(), Err(RecvTimeoutError::Disconnected));
@@ -35,7 +35,7 @@ fn settle(scheduler: &Scheduler) {
 #[test]
 fn a_task_runs_once_at_its_time_and_never_early() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (task, ran) = clocked(&stage);
     // Rounded up to 11 ms.
     let rounded = scheduler.once(10 * MS + Duration::from_nanos(1), task.clone()).unwrap();
@@ -63,7 +63,7 @@ fn a_task_runs_once_at_its_time_and_never_early() {
 #[test]
 fn a_delay_of_zero_runs_at_once() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (task, ran) = clocked(&stage);
     scheduler.once(Duration::ZERO, task.clone()).unwrap();
     assert_eq!(next(&ran), 0);
@@ -79,7 +79,7 @@ fn a_delay_of_zero_runs_at_once() {
 #[test]
 fn a_fixed_delay_lies_between_runs_and_a_fixed_rate_keeps_its_beat() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let ((delayed, delays), (rated, rates)) = (clocked(&stage), clocked(&stage));
     let (clock, mut slow) = (stage.clock.clone(), true);
     let delay = scheduler
@@ -116,7 +116,7 @@ fn a_fixed_delay_lies_between_runs_and_a_fixed_rate_keeps_its_beat() {
 #[test]
 fn cancel_is_true_only_if_it_prevented_a_run() {
     let stage = Stage::threads("cancel");
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (task, ran) = clocked(&stage);
     let once = scheduler.once(MS, task.clone()).unwrap();
     assert_eq!((once.cancel(), once.cancel(), once.is_over()), (true, false, true));
@@ -146,7 +146,7 @@ fn cancel_is_true_only_if_it_prevented_a_run() {
 #[test]
 fn a_repeating_task_may_be_cancelled_while_it_runs() {
     let stage = Stage::threads("while");
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (inside, is_inside) = channel();
     let (release, held) = channel::<()>();
     let task = scheduler
@@ -170,7 +170,7 @@ fn a_repeating_task_may_be_cancelled_while_it_runs() {
 #[test]
 fn a_task_that_panics_ends_and_harms_no_other() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
     let task = scheduler
@@ -194,7 +194,7 @@ fn a_task_that_panics_ends_and_harms_no_other() {
 #[test]
 fn messages_are_sent_until_the_target_has_ended() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let actor = stage.spawn(&stage.role("a"));
     let noted = |text: &'static str| {
         Tell::new(move |puppet, _| {
@@ -225,7 +225,7 @@ fn tasks_run_on_the_dispatcher_that_they_are_given() {
     let blocking = Dispatcher::blocking().threads(1..=1);
     let stage = Stage::threads_with("given", |builder| builder.dispatcher("slow & steady", blocking));
     let (sender, names) = channel();
-    for scheduler in [stage.system.scheduler().unwrap(), stage.system.scheduler_on("slow & steady").unwrap()]
+    for scheduler in [stage.system.task_timer().unwrap(), stage.system.scheduler_on("slow & steady").unwrap()]
     {
         let sender = sender.clone();
         let task = move || drop(sender.send(std::thread::current().name().unwrap_or("").to_owned()));
@@ -247,7 +247,7 @@ fn threads_that_ask_at_once_share_one_runner() {
     let system = stage.system.handle();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| system.scheduler().map(drop).unwrap());
+            scope.spawn(|| system.task_timer().map(drop).unwrap());
         }
     });
     assert_eq!(stage.system.living_actors(), living + 1);
@@ -257,12 +257,12 @@ fn threads_that_ask_at_once_share_one_runner() {
 #[test]
 fn limits_are_typed_errors() {
     let stage = Stage::turns();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let zero = scheduler.fixed_rate(MS, Duration::ZERO, || ()).unwrap_err();
     assert!(matches!(zero, ScheduleError::ZeroPeriod), "{zero}");
     let zero = scheduler.fixed_delay(MS, Duration::ZERO, || ()).unwrap_err();
     assert!(matches!(zero, ScheduleError::ZeroPeriod), "{zero}");
-    let over = Scheduler::DELAY_MAX + MS;
+    let over = TaskTimer::DELAY_MAX + MS;
     for refused in [
         scheduler.once(over, || ()),
         scheduler.fixed_rate(over, MS, || ()),
@@ -271,8 +271,8 @@ fn limits_are_typed_errors() {
         let error = refused.unwrap_err();
         assert!(matches!(error, ScheduleError::TooLong { delay } if delay == over), "{error}");
     }
-    let longest = scheduler.fixed_rate(Scheduler::DELAY_MAX, Scheduler::DELAY_MAX, || ()).unwrap();
-    stage.clock.advance(Scheduler::DELAY_MAX - MS);
+    let longest = scheduler.fixed_rate(TaskTimer::DELAY_MAX, TaskTimer::DELAY_MAX, || ()).unwrap();
+    stage.clock.advance(TaskTimer::DELAY_MAX - MS);
     assert!(longest.cancel());
     stage.end(&[]);
 }
@@ -281,7 +281,7 @@ fn limits_are_typed_errors() {
 fn the_end_drops_what_waits_runs_what_is_marked_and_takes_nothing_more() {
     let stage = Stage::threads("end");
     let system = stage.system.handle().clone();
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (sender, ran) = channel();
     let task = |text: &'static str| {
         let sender = sender.clone();
@@ -307,13 +307,13 @@ fn the_end_drops_what_waits_runs_what_is_marked_and_takes_nothing_more() {
         let error = scheduler.once(delay, || ()).unwrap_err();
         assert!(matches!(&error, ScheduleError::ShutDown { system } if system == "end"), "{error}");
     }
-    assert!(matches!(system.scheduler(), Err(ScheduleError::ShutDown { .. })));
+    assert!(matches!(system.task_timer(), Err(ScheduleError::ShutDown { .. })));
 }
 
 #[test]
 fn what_the_runner_leaves_behind_is_closed_too() {
     let stage = Stage::threads("behind");
-    let scheduler = stage.system.scheduler().unwrap();
+    let scheduler = stage.system.task_timer().unwrap();
     let (sender, ran) = channel();
     let (inside, is_inside) = channel();
     let (release, held) = channel::<()>();
@@ -358,7 +358,7 @@ fn what_is_to_run_at_the_end_and_is_left_behind_by_its_runner_waits_for_the_last
     for delay in [Duration::ZERO, MS] {
         let system = TestSystem::with_seed(1);
         let (sender, ran) = channel();
-        let scheduler = system.scheduler().unwrap();
+        let scheduler = system.task_timer().unwrap();
         let (handle, marked) = ((*system).clone(), sender.clone());
         let at_the_end = move || marked.send(handle.living_actors()).unwrap();
         let task = scheduler.once_or_on_close(delay, at_the_end).unwrap();
@@ -379,7 +379,7 @@ fn by_the_real_clock_a_task_is_never_early() {
     let (sender, ran) = channel();
     let began = std::time::Instant::now();
     system
-        .scheduler()
+        .task_timer()
         .unwrap()
         .once(5 * MS, move || {
             let _ = sender.send(());

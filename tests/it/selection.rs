@@ -19,7 +19,7 @@ struct Node {
 
 impl Actor for Node {
     type Message = u32;
-    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
         self.log.send((ctx.path().to_string(), number))?;
         Ok(())
     }
@@ -30,7 +30,7 @@ struct Other;
 
 impl Actor for Other {
     type Message = String;
-    fn receive(&mut self, _: String, _: &mut Context<String>) -> Done {
+    fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
         Ok(())
     }
 }
@@ -301,7 +301,7 @@ fn one_message_that_cannot_be_copied_goes_to_an_exact_path() {
     struct Taker(Sender<()>);
     impl Actor for Taker {
         type Message = Parcel;
-        fn receive(&mut self, _: Parcel, _: &mut Context<Parcel>) -> Done {
+        fn receive(&mut self, _: Parcel, _: &mut Context<Parcel>) -> HandlerResult {
             self.0.send(())?;
             Ok(())
         }
@@ -345,7 +345,7 @@ fn a_clone_that_panics_unwinds_to_the_sender_with_all_copies_accounted_for() {
     struct Taker;
     impl Actor for Taker {
         type Message = Fragile;
-        fn receive(&mut self, _: Fragile, _: &mut Context<Fragile>) -> Done {
+        fn receive(&mut self, _: Fragile, _: &mut Context<Fragile>) -> HandlerResult {
             Ok(())
         }
     }
@@ -395,7 +395,11 @@ struct Finder(Sender<(u8, ActorIdentity)>);
 
 impl Actor for Finder {
     type Message = (u8, ActorIdentity);
-    fn receive(&mut self, message: (u8, ActorIdentity), _: &mut Context<(u8, ActorIdentity)>) -> Done {
+    fn receive(
+        &mut self,
+        message: (u8, ActorIdentity),
+        _: &mut Context<(u8, ActorIdentity)>,
+    ) -> HandlerResult {
         self.0.send(message)?;
         Ok(())
     }
@@ -451,7 +455,7 @@ fn the_question_keeps_its_place_among_the_messages() {
     drop(release);
     let answers: Vec<_> =
         (0..2).map(|_| identities.soon().unwrap()).map(|(n, found)| (n, found.actor)).collect();
-    assert_eq!(answers, [(1, actor.any()), (2, None)]);
+    assert_eq!(answers, [(1, actor.untyped()), (2, None)]);
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
@@ -481,7 +485,7 @@ fn one_actor_is_resolved_or_not_found() {
         town.stage.clock.advance(SECOND);
         std::thread::yield_now();
     }
-    let late: Result<AnyRef, ActorNotFound> = waiter.join().unwrap();
+    let late: Result<AnyActorRef, ActorNotFound> = waiter.join().unwrap();
     let late = late.unwrap_err();
     assert_eq!(late.cause, AskError::timeout(SECOND));
     let behind = std::error::Error::source(&late).map(ToString::to_string);
@@ -527,7 +531,7 @@ fn a_resolution_can_be_awaited() {
         }
         found.is_some()
     });
-    assert_eq!(found.unwrap(), Ok(actor.any().unwrap()));
+    assert_eq!(found.unwrap(), Ok(actor.untyped().unwrap()));
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
 
@@ -552,18 +556,18 @@ fn what_a_selection_resolves_to_can_be_watched() {
     }
     impl Actor for Watcher {
         type Message = ActorIdentity;
-        fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> Done {
+        fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
             self.selection.identify(ctx.me(), |identity| identity);
             Ok(())
         }
-        fn receive(&mut self, identity: ActorIdentity, ctx: &mut Context<ActorIdentity>) -> Done {
+        fn receive(&mut self, identity: ActorIdentity, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
             if let Some(actor) = identity.actor {
                 let _ = ctx.watch(&actor);
                 actor.stop();
             }
             Ok(())
         }
-        fn terminated(&mut self, terminated: Terminated, _: &mut Context<ActorIdentity>) -> Done {
+        fn terminated(&mut self, terminated: Terminated, _: &mut Context<ActorIdentity>) -> HandlerResult {
             self.ended.send(terminated.actor.path().to_string())?;
             Ok(())
         }

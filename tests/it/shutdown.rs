@@ -141,7 +141,7 @@ fn shutdown_by_what_runs_on_the_timers_thread_is_a_typed_error_too() {
     struct Asks;
     impl Actor for Asks {
         type Message = Asking;
-        fn receive(&mut self, message: Asking, ctx: &mut Context<Asking>) -> Done {
+        fn receive(&mut self, message: Asking, ctx: &mut Context<Asking>) -> HandlerResult {
             if let Asking::Ask(target, then) = message {
                 ctx.ask_within(&target, Get, Duration::from_millis(1), |answer| {
                     then(answer);

@@ -33,7 +33,7 @@ fn send(child: &Child, signal: libc::c_int) {
 struct Counter(u64);
 impl Actor for Counter {
     type Message = u64;
-    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> Done {
+    fn receive(&mut self, message: u64, _: &mut Context<u64>) -> HandlerResult {
         self.0 += message;
         Ok(())
     }
@@ -49,7 +49,7 @@ fn a_service_that_waits_for_its_end() {
     let counter = system.actor("counter").spawn(|| Counter(0)).unwrap();
     let shutdown = system.coordinated_shutdown();
     shutdown.on_signals().unwrap();
-    let any = counter.any().unwrap();
+    let any = counter.untyped().unwrap();
     shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", [any]).unwrap();
     for number in 0..100u64 {
         counter.tell(number);

@@ -13,8 +13,8 @@ enum Msg {
     /// Makes a message up and stashes that.
     Invent(u32),
     Fail,
-    Watch(AnyRef),
-    Unwatch(AnyRef),
+    Watch(AnyActorRef),
+    Unwatch(AnyActorRef),
     Stashed(ReplyTo<usize>),
 }
 
@@ -24,7 +24,7 @@ struct Door {
 }
 
 impl Door {
-    fn see(&self, what: impl std::fmt::Display) -> Done {
+    fn see(&self, what: impl std::fmt::Display) -> HandlerResult {
         self.seen.send(what.to_string())?;
         Ok(())
     }
@@ -33,7 +33,7 @@ impl Door {
 impl Actor for Door {
     type Message = Msg;
 
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Item(item) if self.open => return self.see(item),
             Msg::Item(_) => {
@@ -60,7 +60,7 @@ impl Actor for Door {
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Msg>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Msg>) -> HandlerResult {
         if self.open {
             return self.see(format_args!("lost {}", terminated.actor.path().name()));
         }
@@ -223,8 +223,8 @@ fn the_books_know_what_is_stashed() {
     let ledger = scene.stage.system.ledger();
     assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.balance()), (5, 3, 2, 0), "{ledger}");
     assert_eq!(scene.door.queued(), Some(2));
-    assert_eq!(scene.door.any().unwrap().queued(), 2);
-    wait_until(|| scene.door.load() == pointsman::Load::Idle);
+    assert_eq!(scene.door.untyped().unwrap().queued(), 2);
+    wait_until(|| scene.door.load() == pointsman::RecipientLoad::Idle);
     scene.door.tell(Msg::Open);
     scene.expect(&["open", "1", "2"]);
     assert_eq!(scene.stashed(), 0);
@@ -309,7 +309,7 @@ fn a_notice_can_be_stashed_until_it_is_unwatched() {
     let scene = scene(None);
     for (name, unwatched) in [("first", false), ("second", true)] {
         let watched = scene.stage.system.actor(name).spawn(scene.stage.role("w").recipe()).unwrap();
-        let any = watched.any().unwrap();
+        let any = watched.untyped().unwrap();
         scene.door.tell(Msg::Watch(any.clone()));
         assert_eq!(scene.stashed(), usize::from(unwatched));
         watched.stop();
@@ -357,7 +357,7 @@ struct Undecided;
 
 impl Actor for Undecided {
     type Message = ();
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         ctx.stash(())?;
         ctx.unstash_all();
         Ok(())
@@ -380,7 +380,7 @@ fn an_actor_that_only_stashes_and_unstashes_leaves_others_their_turn() {
 
 /// Retires with a notice in its stash.
 struct Retiring {
-    watched: AnyRef,
+    watched: AnyActorRef,
     seen: Sender<&'static str>,
     stashed: bool,
 }
@@ -388,20 +388,20 @@ struct Retiring {
 impl Actor for Retiring {
     type Message = bool;
 
-    fn started(&mut self, ctx: &mut Context<bool>) -> Done {
+    fn started(&mut self, ctx: &mut Context<bool>) -> HandlerResult {
         Ok(ctx.watch(&self.watched)?)
     }
 
-    fn receive(&mut self, retire: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, retire: bool, ctx: &mut Context<bool>) -> HandlerResult {
         if retire {
-            ctx.retire();
+            ctx.passivate();
         } else {
             ctx.unstash_all();
         }
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<bool>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<bool>) -> HandlerResult {
         if std::mem::replace(&mut self.stashed, true) {
             self.seen.send("seen")?;
         } else {
@@ -417,7 +417,7 @@ fn an_actor_with_a_notice_in_its_stash_does_not_retire() {
     let stage = Stage::turns();
     let other = stage.spawn(&stage.role("o"));
     let (sender, seen) = channel();
-    let watched = other.any().unwrap();
+    let watched = other.untyped().unwrap();
     let mut retiring = Some(Retiring { watched, seen: sender, stashed: false });
     let actor = stage.system.spawn(move || retiring.take().ok_or(Failure::msg("made once"))).unwrap();
     other.stop();

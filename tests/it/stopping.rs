@@ -58,7 +58,7 @@ fn poison_and_kill_keep_their_place_behind_what_this_sender_has_sent() {
             note(&actor, "before");
         }
         if kill {
-            actor.any().unwrap().kill();
+            actor.untyped().unwrap().kill();
         } else {
             actor.poison();
         }
@@ -141,7 +141,7 @@ fn what_is_sent_in_stopped_is_dead_lettered() {
     struct Late;
     impl Actor for Late {
         type Message = u32;
-        fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+        fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
             panic!("never handled")
         }
         fn stopped(&mut self, ctx: &mut Context<u32>) {
@@ -165,12 +165,12 @@ fn stopping_twice_or_after_the_end_is_harmless() {
     for _ in 0..3 {
         actor.stop();
         actor.poison();
-        actor.any().unwrap().kill();
+        actor.untyped().unwrap().kill();
     }
     wait_for_end(&stage, &actor);
     actor.stop();
     actor.poison();
-    actor.any().unwrap().kill();
+    actor.untyped().unwrap().kill();
     assert!(matches!(actor.try_tell(Tell::new(|_, _| Ok(()))), Err(pointsman::SendError::Closed(_))));
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
@@ -288,7 +288,7 @@ fn a_graceful_stop_is_over_when_stopped_has_completed() {
     assert!(actor.is_closed() && leaf.is_closed());
     // Again, it is over at once.
     assert_eq!(actor.graceful_stop(SECOND).wait(), Ok(()));
-    assert_eq!(actor.any().unwrap().graceful_stop(SECOND).wait(), Ok(()));
+    assert_eq!(actor.untyped().unwrap().graceful_stop(SECOND).wait(), Ok(()));
     assert_eq!(stage.system.empty_ref::<u32>(&actor.path()).graceful_stop(SECOND).wait(), Ok(()));
     assert_eq!(stage.system.ledger().dead_lettered, 1);
     stage.end(&["a Started 1", "a Stopped 1", "a before", "leaf Started 1", "leaf Stopped 1"]);
@@ -336,8 +336,8 @@ fn a_graceful_stop_with_a_message_leaves_the_stopping_to_the_actor() {
 fn a_graceful_stop_works_at_the_end_of_the_system_and_says_what_cannot_be_stopped() {
     struct Sink;
     impl pointsman::Recipient<u32> for Sink {
-        fn deliver(&self, _: u32) -> Result<pointsman::Accepted, pointsman::SendError<u32>> {
-            Ok(pointsman::Accepted::Handled)
+        fn deliver(&self, _: u32) -> Result<pointsman::DeliveryStatus, pointsman::SendError<u32>> {
+            Ok(pointsman::DeliveryStatus::Handled)
         }
     }
     let sink: ActorRef<u32> = ActorRef::to_recipient(Sink);

@@ -41,7 +41,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = Numbered;
-    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> Done {
+    fn receive(&mut self, it: Numbered, ctx: &mut Context<Numbered>) -> HandlerResult {
         self.fates.seen[it.sender * EACH + it.number].fetch_add(1, Ordering::Relaxed);
         self.fates.handled.fetch_add(1, Ordering::Relaxed);
         {
@@ -66,8 +66,8 @@ fn spawn(system: &SystemRef, place: usize, fates: &Arc<Fates>) -> ActorRef<Numbe
     let mailbox = match place % 4 {
         0 => Mailbox::unbounded(),
         1 => Mailbox::bounded(1),
-        2 => Mailbox::bounded(1).on_full(Full::Wait(LONG)),
-        _ => Mailbox::bounded(1).on_full(Full::DropNewest),
+        2 => Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG)),
+        _ => Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest),
     };
     let (fates, newest) = (fates.clone(), Arc::default());
     let strategy = Strategy::decide(move |failure| {

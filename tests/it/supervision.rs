@@ -55,12 +55,12 @@ fn kinds_of_failure_reach_the_decider_and_the_default_stops_kills() {
     let actor = child(&parent, &stage.role("a"));
     fail(&actor);
     act(&actor, |_, _| panic!("as told"));
-    actor.any().unwrap().kill();
+    actor.untyped().unwrap().kill();
     assert_eq!(query(&actor, |puppet, _| puppet.value), Ok(0));
     assert_eq!(*kinds.lock().unwrap(), [FailureKind::Error, FailureKind::Panic, FailureKind::Killed]);
     // By the default a kill stops.
     let other = stage.spawn(&stage.role("b"));
-    other.any().unwrap().kill();
+    other.untyped().unwrap().kill();
     wait_for_end(&stage, &other);
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 }
@@ -135,8 +135,8 @@ fn a_failed_actor_and_its_children_handle_nothing_before_the_verdict() {
     let grandchild = child(&actor, &stage.role("g"));
     fail(&actor);
     // The look at the load goes the way of suspension itself: actor, lane, child.
-    wait_until(|| grandchild.load() == pointsman::Load::Suspended);
-    assert_eq!(actor.load(), pointsman::Load::Suspended);
+    wait_until(|| grandchild.load() == pointsman::RecipientLoad::Suspended);
+    assert_eq!(actor.load(), pointsman::RecipientLoad::Suspended);
     note(&grandchild, "resumed");
     note(&actor, "resumed");
     assert_eq!((actor.queued(), grandchild.queued()), (Some(1), Some(1)));
@@ -154,7 +154,7 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
     let actor = child(&parent, &stage.role("a"));
     let builder = query(&actor, |_, ctx| ctx.actor("late")).unwrap();
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
     // From outside, since the parent itself handles nothing now.
     let (sender, born) = channel();
     let grandchild = stage.role("g");
@@ -197,9 +197,9 @@ fn a_child_is_born_suspended_as_often_as_its_parent() {
     // By its own failure and by that of its parent.
     let release = hold_and_fail(&actor);
     fail(&middle);
-    wait_until(|| middle.load() == pointsman::Load::Suspended);
+    wait_until(|| middle.load() == pointsman::RecipientLoad::Suspended);
     drop(release);
-    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
     let late = builder.spawn(stage.role("late").recipe()).unwrap();
     drop(release_top);
     drop(release_middle);
@@ -223,12 +223,12 @@ fn several_failures_at_once_are_each_undone_once() {
             });
         }
         fail(&parent);
-        wait_until(|| parent.load() == pointsman::Load::Suspended);
+        wait_until(|| parent.load() == pointsman::RecipientLoad::Suspended);
         drop(holds);
         drop(release);
         for actor in &children {
             assert_eq!(query(actor, |puppet, _| puppet.value), Ok(value), "{directive:?}");
-            assert_ne!(actor.load(), pointsman::Load::Suspended);
+            assert_ne!(actor.load(), pointsman::RecipientLoad::Suspended);
         }
         assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
@@ -411,7 +411,7 @@ fn all_for_one_a_restart_is_one_of_all_children_and_loses_only_the_failing_messa
     let releases: Vec<_> = children.iter().skip(1).map(hold).collect();
     children.iter().skip(1).for_each(|child| note(child, "queued"));
     fail(&children[0]);
-    wait_until(|| children[0].load() == pointsman::Load::Idle);
+    wait_until(|| children[0].load() == pointsman::RecipientLoad::Idle);
     drop(releases);
     for child in &children {
         assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
@@ -509,7 +509,7 @@ fn all_for_one_siblings_that_fail_at_once_are_all_up_in_the_end() {
         for child in &children {
             assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
         }
-        wait_until(|| children.iter().all(|child| child.load() == pointsman::Load::Idle));
+        wait_until(|| children.iter().all(|child| child.load() == pointsman::RecipientLoad::Idle));
         assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
 }
@@ -541,11 +541,11 @@ struct Boss {
 
 impl Actor for Boss {
     type Message = ReplyTo<()>;
-    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> HandlerResult {
         self.born.send(ctx.actor("a").spawn(self.child.recipe())?)?;
         Ok(())
     }
-    fn receive(&mut self, done: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> Done {
+    fn receive(&mut self, done: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> HandlerResult {
         self.lenient = true;
         let _ = done.send(());
         Ok(())
@@ -608,7 +608,7 @@ fn a_decider_that_panics_loses_no_control_that_waits_behind_the_failure() {
     let watcher = stage.spawn(&stage.role("w"));
     let release = hold(&parent);
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
     // In the lane of the parent, behind the notice of the failure.
     watch(&watcher, &parent);
     drop(release);
@@ -681,10 +681,10 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
 struct Told(&'static str, std::sync::mpsc::Sender<String>);
 impl Actor for Told {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Err(Failure::msg("as told"))
     }
-    fn restarting(&mut self, failure: &Failure, _: &mut Context<()>) -> Done {
+    fn restarting(&mut self, failure: &Failure, _: &mut Context<()>) -> HandlerResult {
         self.1.send(format!("{}: {failure}", self.0))?;
         Ok(())
     }

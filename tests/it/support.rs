@@ -21,15 +21,15 @@ pub const GUARDIANS: usize = 4;
 /// What a puppet handles: something to do.
 pub struct Tell(Box<Act>);
 
-type Act = dyn FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send;
+type Act = dyn FnOnce(&mut Puppet, &mut Context<Tell>) -> HandlerResult + Send;
 
 impl Tell {
-    pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static) -> Self {
+    pub fn new(act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> HandlerResult + Send + 'static) -> Self {
         Tell(Box::new(act))
     }
 
     /// Does it, outside of the mailbox.
-    pub fn run(self, puppet: &mut Puppet, ctx: &mut Context<Tell>) -> Done {
+    pub fn run(self, puppet: &mut Puppet, ctx: &mut Context<Tell>) -> HandlerResult {
         (self.0)(puppet, ctx)
     }
 }
@@ -45,7 +45,7 @@ pub enum Hook {
     Drop,
 }
 
-type OnHook = dyn Fn(Hook, usize) -> Done + Send + Sync;
+type OnHook = dyn Fn(Hook, usize) -> HandlerResult + Send + Sync;
 type OnStart = dyn Fn(&mut Context<Tell>) + Send + Sync;
 
 /// How a puppet is made, and made again.
@@ -82,7 +82,7 @@ impl Role {
     }
 
     /// Runs in each hook, with the number of the state, from 1; may fail or panic.
-    pub fn on_hook(mut self, act: impl Fn(Hook, usize) -> Done + Send + Sync + 'static) -> Self {
+    pub fn on_hook(mut self, act: impl Fn(Hook, usize) -> HandlerResult + Send + Sync + 'static) -> Self {
         self.on_hook = Arc::new(act);
         self
     }
@@ -118,7 +118,7 @@ impl Puppet {
         let _ = self.role.log.send(format!("{} {text:?}", self.role.name));
     }
 
-    fn hook(&self, hook: Hook) -> Done {
+    fn hook(&self, hook: Hook) -> HandlerResult {
         let _ = self.role.log.send(format!("{} {hook:?} {}", self.role.name, self.number));
         (self.role.on_hook)(hook, self.number)
     }
@@ -127,11 +127,11 @@ impl Puppet {
 impl Actor for Puppet {
     type Message = Tell;
 
-    fn receive(&mut self, message: Tell, ctx: &mut Context<Tell>) -> Done {
+    fn receive(&mut self, message: Tell, ctx: &mut Context<Tell>) -> HandlerResult {
         (message.0)(self, ctx)
     }
 
-    fn started(&mut self, ctx: &mut Context<Tell>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Tell>) -> HandlerResult {
         let start = self.role.started.clone();
         start(ctx);
         self.hook(Hook::Started)
@@ -141,18 +141,18 @@ impl Actor for Puppet {
         let _ = self.hook(Hook::Stopped);
     }
 
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> HandlerResult {
         if !self.role.keep_children {
             ctx.stop_children();
         }
         self.hook(Hook::Restarting)
     }
 
-    fn restarted(&mut self, _: &Failure, _: &mut Context<Tell>) -> Done {
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Tell>) -> HandlerResult {
         self.hook(Hook::Restarted)
     }
 
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Tell>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Tell>) -> HandlerResult {
         self.note(format_args!("lost {}", terminated.actor.path().name()));
         Ok(())
     }
@@ -321,7 +321,7 @@ impl Stage {
 /// Tells a puppet what to do.
 pub fn act(
     puppet: &ActorRef<Tell>,
-    act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> Done + Send + 'static,
+    act: impl FnOnce(&mut Puppet, &mut Context<Tell>) -> HandlerResult + Send + 'static,
 ) {
     puppet.tell(Tell::new(act));
 }
@@ -372,14 +372,14 @@ pub fn child(parent: &ActorRef<Tell>, role: &Role) -> ActorRef<Tell> {
 
 /// Makes `watcher` watch.
 pub fn watch(watcher: &ActorRef<Tell>, actor: &ActorRef<Tell>) {
-    let actor = actor.any().expect("a local actor");
+    let actor = actor.untyped().expect("a local actor");
     query(watcher, move |_, ctx| ctx.watch(&actor).expect("no other notice")).expect("the watcher answers");
 }
 
 /// Waits until an actor has ended for good.
 pub fn wait_for_end(stage: &Stage, actor: &ActorRef<Tell>) {
     let (sender, receiver) = channel();
-    let watched = actor.any().expect("a local actor");
+    let watched = actor.untyped().expect("a local actor");
     let watcher = Watcher { watched, ended: sender };
     let mut watcher = Some(watcher);
     let me = stage.system.spawn(move || watcher.take().ok_or(Failure::msg("made once"))).expect("room");
@@ -388,20 +388,20 @@ pub fn wait_for_end(stage: &Stage, actor: &ActorRef<Tell>) {
 }
 
 struct Watcher {
-    watched: AnyRef,
+    watched: AnyActorRef,
     ended: Sender<()>,
 }
 
 impl Actor for Watcher {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         ctx.watch(&self.watched)?;
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<()>) -> HandlerResult {
         self.ended.send(())?;
         Ok(())
     }
@@ -420,7 +420,7 @@ pub fn hold_and_fail(puppet: &ActorRef<Tell>) -> Sender<()> {
 /// As [`hold`]; the handler does `then` when it is released.
 pub fn hold_then(
     puppet: &ActorRef<Tell>,
-    then: impl FnOnce(&mut Context<Tell>) -> Done + Send + 'static,
+    then: impl FnOnce(&mut Context<Tell>) -> HandlerResult + Send + 'static,
 ) -> Sender<()> {
     let (release, held) = channel::<()>();
     let (sender, inside) = channel();

@@ -13,7 +13,7 @@ struct Stage(Vec<ActorRef<(u32, u32)>>);
 
 impl Actor for Stage {
     type Message = (u32, u32);
-    fn receive(&mut self, numbered: (u32, u32), _: &mut Context<(u32, u32)>) -> Done {
+    fn receive(&mut self, numbered: (u32, u32), _: &mut Context<(u32, u32)>) -> HandlerResult {
         self.0.iter().for_each(|next| next.tell(numbered));
         Ok(())
     }
@@ -126,7 +126,7 @@ fn a_pool_that_changes_its_size_under_way_loses_and_doubles_nothing() {
     struct Worker(ActorRef<u32>);
     impl Actor for Worker {
         type Message = u32;
-        fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+        fn receive(&mut self, number: u32, _: &mut Context<u32>) -> HandlerResult {
             self.0.tell(number);
             Ok(())
         }
@@ -197,7 +197,7 @@ fn a_broadcast_reaches_each_routee_in_order() {
     struct Worker(ActorRef<(usize, u32)>);
     impl Actor for Worker {
         type Message = u32;
-        fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+        fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
             self.0.tell((ctx.routee_index(), number));
             Ok(())
         }

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, panic_of};
 use pointsman::prelude::*;
-use pointsman::testkit::{Fish, Probe, TestSystem, for_seeds};
+use pointsman::testkit::{FishOutcome, Probe, TestSystem, for_seeds};
 use std::time::Duration;
 
 /// Passes on what it gets, doubled.
@@ -10,7 +10,7 @@ struct Doubler(ActorRef<u32>);
 
 impl Actor for Doubler {
     type Message = u32;
-    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
         match number {
             0 => ctx.stop(),
             number => self.0.tell(2 * number),
@@ -32,7 +32,10 @@ fn converse(system: &SystemRef) {
     probe.expect(2);
     assert_eq!(probe.expect_matching(|number| *number > 3), 4);
     assert_eq!(probe.take(), 6);
-    assert_eq!(probe.fish_for(|number| if *number == 10 { Fish::Take } else { Fish::Skip }), 10);
+    assert_eq!(
+        probe.fish_for(|number| if *number == 10 { FishOutcome::Take } else { FishOutcome::Skip }),
+        10
+    );
     probe.expect_none();
     doubler.tell(7u32);
     doubler.tell(0u32);
@@ -79,7 +82,7 @@ struct Restless;
 
 impl Actor for Restless {
     type Message = ();
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         ctx.me().tell(());
         Ok(())
     }
@@ -124,7 +127,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
     assert_eq!(fault, format!("expected the end of /user/$a#{uid}, came a message of type u32 {again}"));
     doubler.tell(1u32);
     doubler.tell(2u32);
-    let fault = panic_of(|| _ = probe.fish_for(|_| Fish::Skip));
+    let fault = panic_of(|| _ = probe.fish_for(|_| FishOutcome::Skip));
     assert_eq!(
         fault,
         format!(
@@ -132,7 +135,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
         )
     );
     doubler.tell(4u32);
-    let fault = panic_of(|| _ = probe.fish_for(|_| Fish::Fail("no fish".into())));
+    let fault = panic_of(|| _ = probe.fish_for(|_| FishOutcome::Fail("no fish".into())));
     assert_eq!(fault, format!("expected a message to take, came 8: no fish, after [] {again}"));
 
     probe.watch(&doubler);
@@ -153,11 +156,11 @@ fn a_probe_waits_for_no_clock() {
         struct Later(ActorRef<u32>);
         impl Actor for Later {
             type Message = ();
-            fn started(&mut self, ctx: &mut Context<()>) -> Done {
+            fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
                 ctx.after(Duration::from_secs(3600), ());
                 Ok(())
             }
-            fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+            fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
                 self.0.tell(1u32);
                 ctx.stop();
                 Ok(())
@@ -237,7 +240,7 @@ fn the_notice_of_an_end_tells_whether_the_actor_was_alive_when_the_watch_began()
         system.run_until_idle();
         doubler.stop();
         let notice = early.expect_terminated(&doubler);
-        assert!(notice.existence_confirmed && doubler.any().is_some_and(|any| any == notice.actor));
+        assert!(notice.existence_confirmed && doubler.untyped().is_some_and(|any| any == notice.actor));
         late.watch(&doubler);
         assert!(!late.expect_terminated(&doubler).existence_confirmed);
     });

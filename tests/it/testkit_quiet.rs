@@ -46,7 +46,7 @@ struct Potato {
 
 impl Actor for Player {
     type Message = Potato;
-    fn receive(&mut self, potato: Potato, _: &mut Context<Potato>) -> Done {
+    fn receive(&mut self, potato: Potato, _: &mut Context<Potato>) -> HandlerResult {
         self.caught.one_more();
         let ring = self.ring.get().expect("set before the first one");
         if potato.left > 0 {
@@ -97,22 +97,22 @@ fn a_message_that_is_handed_on_and_on_is_not_overlooked() {
 
 /// Watches the next one in a chain, and ends with it. No message is sent at all.
 struct Link {
-    next: Option<AnyRef>,
+    next: Option<AnyActorRef>,
     ended: Count,
 }
 
 impl Actor for Link {
     type Message = ();
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         if let Some(next) = &self.next {
             ctx.watch(next)?;
         }
         Ok(())
     }
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<()>) -> Done {
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<()>) -> HandlerResult {
         ctx.stop();
         Ok(())
     }
@@ -132,7 +132,7 @@ fn a_chain_of_ends_that_sends_no_message_is_not_overlooked() {
         let ended = Count::default();
         let mut links: Vec<ActorRef<()>> = Vec::new();
         for _ in 0..LINKS {
-            let (next, count) = (links.last().and_then(ActorRef::any), ended.clone());
+            let (next, count) = (links.last().and_then(ActorRef::untyped), ended.clone());
             let link = move || Link { next: next.clone(), ended: count.clone() };
             links.push(system.spawn(link).unwrap());
         }
@@ -154,7 +154,7 @@ struct Splitter {
 
 impl Actor for Splitter {
     type Message = u32;
-    fn receive(&mut self, depth: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, depth: u32, _: &mut Context<u32>) -> HandlerResult {
         self.handled.one_more();
         if depth > 0 {
             let pool = self.pool.get().expect("set before the first message");
@@ -274,7 +274,7 @@ fn an_actor_that_is_suspended_with_messages_is_not_quiet() {
     act(&child, |_, _| Ok(()));
     drop(go);
     // The child has failed when it takes no messages for now.
-    while child.load() != pointsman::Load::Suspended {
+    while child.load() != pointsman::RecipientLoad::Suspended {
         std::thread::yield_now();
     }
     let text = wait_until_quiet(&system, Duration::ZERO).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Failures and verdicts, in many courses.
 
 use crate::support::{Hook, Role, Tell, act, child, fail, note, query};
-use pointsman::Load;
+use pointsman::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -111,14 +111,17 @@ fn an_actor_that_is_suspended_twice_handles_nothing_before_both_are_undone() {
         fail(&actor);
         note(&actor, "after");
         let both = [&passed, &actor];
-        while !both.iter().all(|actor| actor.load() == Load::Suspended) && system.step() {}
+        while !both.iter().all(|actor| actor.load() == RecipientLoad::Suspended) && system.step() {}
         // The parent judges both in one turn, unless it had one before: then what is passed on suspends the other too.
         let mut seen = all(&notes);
         if seen.is_empty() {
             while system.step() {
                 seen.extend(notes.try_iter());
                 let judged = seen.iter().any(|note| note == "top judges");
-                assert!(judged || actor.load() == Load::Suspended, "senders prefer others so long: {seen:?}");
+                assert!(
+                    judged || actor.load() == RecipientLoad::Suspended,
+                    "senders prefer others so long: {seen:?}"
+                );
             }
             assert_eq!(seen, ["p judges", "p judges", "top judges", "a after"]);
             twice += 1;
@@ -235,7 +238,7 @@ fn every_watcher_gets_one_notice_however_the_end_and_the_watch_meet() {
         let (log, notes) = channel();
         let victim = spawn(system, &Role::new("victim", &log), "victim");
         let watchers = ["w1", "w2", "w3"].map(|name| spawn(system, &Role::new(name, &log), name));
-        let watched = victim.any().expect("an actor");
+        let watched = victim.untyped().expect("an actor");
         for watcher in &watchers {
             let watched = watched.clone();
             act(watcher, move |_, ctx| {

@@ -3,7 +3,7 @@
 use crate::support::{Role, Tell, act, panic_of};
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds, seeds};
-use pointsman::{Accepted, BuildError, Recipient, SendError, ShutdownError, SystemRef};
+use pointsman::{BuildError, DeliveryStatus, Recipient, SendError, ShutdownError, SystemRef};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Do {
 
 impl Actor for Doer {
     type Message = Do;
-    fn receive(&mut self, act: Do, ctx: &mut Context<Do>) -> Done {
+    fn receive(&mut self, act: Do, ctx: &mut Context<Do>) -> HandlerResult {
         (act.0)(ctx);
         Ok(())
     }
@@ -49,7 +49,7 @@ enum Deal {
 
 impl Actor for Player {
     type Message = Deal;
-    fn receive(&mut self, deal: Deal, _: &mut Context<Deal>) -> Done {
+    fn receive(&mut self, deal: Deal, _: &mut Context<Deal>) -> HandlerResult {
         match deal {
             Deal::Peers(peers) => self.0 = peers,
             Deal::Ball(0) => {}
@@ -180,11 +180,11 @@ fn a_livelock_of_timers_is_found_too() {
     struct Restless;
     impl Actor for Restless {
         type Message = ();
-        fn started(&mut self, ctx: &mut Context<()>) -> Done {
+        fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
             ctx.after(Duration::ZERO, ());
             Ok(())
         }
-        fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+        fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
             ctx.after(Duration::ZERO, ());
             Ok(())
         }
@@ -240,7 +240,7 @@ impl Request for Get {
 struct Slow;
 impl Actor for Slow {
     type Message = SlowMsg;
-    fn receive(&mut self, message: SlowMsg, ctx: &mut Context<SlowMsg>) -> Done {
+    fn receive(&mut self, message: SlowMsg, ctx: &mut Context<SlowMsg>) -> HandlerResult {
         match message {
             SlowMsg::Get(call) => _ = ctx.after(10 * MS, SlowMsg::Answer(call)),
             SlowMsg::Answer(call) => call.answer(|Get| 5),
@@ -286,8 +286,8 @@ fn an_ask_runs_turns_and_is_stalled_when_only_time_would_help() {
 struct Front(ActorRef<SlowMsg>);
 
 impl Recipient<SlowMsg> for Front {
-    fn deliver(&self, message: SlowMsg) -> Result<Accepted, SendError<SlowMsg>> {
-        self.0.try_tell(message).map(|()| Accepted::Passed)
+    fn deliver(&self, message: SlowMsg) -> Result<DeliveryStatus, SendError<SlowMsg>> {
+        self.0.try_tell(message).map(|()| DeliveryStatus::Passed)
     }
 }
 
@@ -328,7 +328,7 @@ struct Serve(Option<ActorRef<Serve>>);
 
 impl Actor for Endless {
     type Message = Serve;
-    fn receive(&mut self, Serve(peer): Serve, _: &mut Context<Serve>) -> Done {
+    fn receive(&mut self, Serve(peer): Serve, _: &mut Context<Serve>) -> HandlerResult {
         let peer = self.0.get_or_insert_with(|| peer.expect("the first says who"));
         peer.tell(Serve(None));
         Ok(())
@@ -340,7 +340,7 @@ struct Relay(ActorRef<SlowMsg>);
 
 impl Actor for Relay {
     type Message = SlowMsg;
-    fn receive(&mut self, message: SlowMsg, _: &mut Context<SlowMsg>) -> Done {
+    fn receive(&mut self, message: SlowMsg, _: &mut Context<SlowMsg>) -> HandlerResult {
         self.0.tell(message);
         Ok(())
     }
@@ -387,7 +387,7 @@ fn a_handler_may_wait_where_it_may_in_service() {
 fn a_sender_that_waits_for_room_runs_the_turns_that_make_it() {
     for_seeds(20, |system| {
         let probe = system.probe::<u32>();
-        let mailbox = Mailbox::bounded(2).on_full(Full::Wait(Duration::from_secs(3600)));
+        let mailbox = Mailbox::bounded(2).on_full(OverflowPolicy::Wait(Duration::from_secs(3600)));
         let narrow = system.actor("narrow").mailbox(mailbox).spawn(|| Doer).unwrap();
         for number in 0..20u32 {
             let probe = probe.actor_ref().clone();
@@ -402,7 +402,7 @@ fn a_sender_that_waits_for_room_runs_the_turns_that_make_it() {
 #[test]
 fn a_waiting_sender_is_refused_when_nobody_will_make_room() {
     for_seeds(5, |system| {
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(Duration::from_secs(3600)));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::from_secs(3600)));
         let narrow = system.actor("narrow").mailbox(mailbox).spawn(|| Doer).unwrap();
         let inner = narrow.clone();
         // On a worker a wait is refused at once; and what the test thread sends waits for the handler.
@@ -448,8 +448,8 @@ fn actors_left_running_fail_the_test_unless_they_are_allowed() {
 struct Hole(SystemRef);
 
 impl Recipient<u32> for Hole {
-    fn deliver(&self, _: u32) -> Result<Accepted, SendError<u32>> {
-        Ok(Accepted::Passed)
+    fn deliver(&self, _: u32) -> Result<DeliveryStatus, SendError<u32>> {
+        Ok(DeliveryStatus::Passed)
     }
     fn system(&self) -> Option<SystemRef> {
         Some(self.0.clone())
@@ -474,7 +474,7 @@ fn a_test_that_fails_gives_its_actors_an_end() {
     }
     impl Actor for Counted {
         type Message = ();
-        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
             Ok(())
         }
         fn stopped(&mut self, _: &mut Context<()>) {
@@ -526,7 +526,7 @@ fn a_coordinated_shutdown_is_run_on_the_test_thread() {
             }));
         }
         let shutdown = system.coordinated_shutdown();
-        let drained = [actor.any().expect("an actor")];
+        let drained = [actor.untyped().expect("an actor")];
         shutdown.add_drain(pointsman::shutdown::phase::SERVICE_STOP, "drain", drained).unwrap();
         let report = shutdown.run("the test is over").wait().unwrap();
         assert_eq!((done.load(Ordering::SeqCst), report.ledger.balance()), (10, 0), "{report}");

@@ -131,7 +131,7 @@ impl From<Call<Ping>> for ServerMsg {
 
 impl Actor for Server {
     type Message = ServerMsg;
-    fn receive(&mut self, message: ServerMsg, ctx: &mut Context<ServerMsg>) -> Done {
+    fn receive(&mut self, message: ServerMsg, ctx: &mut Context<ServerMsg>) -> HandlerResult {
         match message {
             ServerMsg::Ping(call) => _ = ctx.after(self.0, ServerMsg::Answer(call)),
             ServerMsg::Answer(call) => call.answer(|Ping| "pong"),

@@ -186,7 +186,7 @@ fn a_suspended_actor_gets_its_tick_after_the_verdict() {
     let actor = child(&parent, &stage.role("a"));
     after(&actor, MS, "tick");
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::Load::Suspended);
+    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
     stage.clock.advance(MS);
     drop(release);
     let notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
@@ -220,13 +220,13 @@ struct Overrun;
 
 impl Actor for Overrun {
     type Message = ();
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         for _ in 0..4 {
             ctx.every(Duration::from_millis(1), || ());
         }
         Ok(())
     }
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         // Busy by the clock that the timers go by, until the next tick is due.
         let began = ctx.now();
         while ctx.now() < began + Duration::from_millis(2) {
@@ -243,7 +243,7 @@ impl Request for Ping {
 }
 impl Actor for Echo {
     type Message = Call<Ping>;
-    fn receive(&mut self, call: Call<Ping>, _: &mut Context<Call<Ping>>) -> Done {
+    fn receive(&mut self, call: Call<Ping>, _: &mut Context<Call<Ping>>) -> HandlerResult {
         call.answer(|Ping| ());
         Ok(())
     }
@@ -410,12 +410,12 @@ impl Hooks {
 
 impl Actor for Hooks {
     type Message = Tell;
-    fn receive(&mut self, _: Tell, ctx: &mut Context<Tell>) -> Done {
+    fn receive(&mut self, _: Tell, ctx: &mut Context<Tell>) -> HandlerResult {
         ctx.timers().start_single("timer", MS, flag("never"));
         self.see("receive", ctx);
         Err(Failure::msg("as told"))
     }
-    fn started(&mut self, ctx: &mut Context<Tell>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Tell>) -> HandlerResult {
         self.see("started", ctx);
         ctx.timers().start_single("timer", MS, flag("never"));
         Ok(())
@@ -423,7 +423,7 @@ impl Actor for Hooks {
     fn stopped(&mut self, ctx: &mut Context<Tell>) {
         self.see("stopped", ctx);
     }
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> HandlerResult {
         self.see("restarting", ctx);
         ctx.timers().start_single("timer", MS, flag("never"));
         Ok(())

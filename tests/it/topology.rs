@@ -2,8 +2,8 @@
 
 use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns, while_time_passes};
 use pointsman::prelude::*;
-use pointsman::topology::{Local, Mode, Outlet, Sending, Topology, TopologyError};
-use pointsman::{Accepted, Full, Mailbox, Recipient, SendError};
+use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, Topology, TopologyError};
+use pointsman::{DeliveryStatus, Mailbox, OverflowPolicy, Recipient, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -48,7 +48,7 @@ struct Clerk {
 
 impl Actor for Clerk {
     type Message = Order;
-    fn receive(&mut self, order: Order, _: &mut Context<Order>) -> Done {
+    fn receive(&mut self, order: Order, _: &mut Context<Order>) -> HandlerResult {
         self.log.send(format!("{} {}", self.name, order.number))?;
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Office {
         Self { stage, topology }
     }
 
-    fn group<D: Send + 'static>(&self, name: &str) -> Local<D> {
+    fn group<D: Send + 'static>(&self, name: &str) -> DeclaredGroup<D> {
         self.topology.local(name).expect("the name is free")
     }
 
@@ -84,7 +84,7 @@ impl Office {
     }
 
     /// Declares a group and mounts a clerk.
-    fn clerks(&self, from: &Local<Order>, names: &[&'static str]) -> Vec<ActorRef<Order>> {
+    fn clerks(&self, from: &DeclaredGroup<Order>, names: &[&'static str]) -> Vec<ActorRef<Order>> {
         let mount = |name: &&'static str| {
             let group = self.group(name);
             from.route_all_to::<Order, _>(&group);
@@ -103,7 +103,7 @@ fn dead(stage: &Stage) -> u64 {
 /// Counts what its type refuses: takes none.
 struct Wall;
 impl Recipient<Order> for Wall {
-    fn deliver(&self, order: Order) -> Result<Accepted, SendError<Order>> {
+    fn deliver(&self, order: Order) -> Result<DeliveryStatus, SendError<Order>> {
         Err(SendError::Closed(order))
     }
     fn system(&self) -> Option<SystemRef> {
@@ -225,7 +225,7 @@ fn every_condition_is_asked_in_order_and_all_that_hold_count() {
     }
     let outlet = source.outlet::<Order>();
     source.mount(&wall());
-    let report = outlet.send_by(Order::new(5), Mode::Try).expect("two take it");
+    let report = outlet.send_by(Order::new(5), SendMode::Try).expect("two take it");
     assert_eq!((report.accepted, report.full, report.closed), (2, 0, 0));
     assert_eq!(order.try_iter().collect::<Vec<_>>(), names);
     run_turns();
@@ -251,7 +251,7 @@ fn parallel_routes_are_one_and_deliver_once() {
     assert_eq!(outlet.destinations(), ["ledgers"]);
     let order = Order::new(30);
     let clones = order.clones.clone();
-    assert_eq!(outlet.send_by(order, Mode::Try).expect("taken").recipients(), 1);
+    assert_eq!(outlet.send_by(order, SendMode::Try).expect("taken").recipients(), 1);
     outlet.send(Order::new(15)).expect("one of them holds");
     outlet.send(Order::new(5)).expect_err("none of them holds");
     assert_eq!((asked.load(Ordering::SeqCst), clones.load(Ordering::SeqCst)), (6, 0));
@@ -305,7 +305,7 @@ fn a_copy_that_is_refused_goes_to_the_next_one() {
     run_turns();
     let order = Order::new(1);
     let counted = order.clones.clone();
-    let report = outlet.send_by(order, Mode::Try).expect("two take it");
+    let report = outlet.send_by(order, SendMode::Try).expect("two take it");
     assert_eq!((report.accepted, report.closed, counted.load(Ordering::SeqCst)), (2, 1, 1));
     assert_eq!(dead(&office.stage), 1);
     run_turns();
@@ -339,7 +339,7 @@ fn refused_copies_are_dead_letters_that_name_who_refused() {
 fn the_result_is_ok_with_anybody_full_with_anybody_full_and_closed_otherwise() {
     let office = Office::on(Stage::turns());
     let source = office.group::<Order>("source");
-    let small = || Mailbox::bounded(1).on_full(Full::Reject);
+    let small = || Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
     let clerks: Vec<_> = ["a", "b"]
         .into_iter()
         .map(|name| {
@@ -355,10 +355,10 @@ fn the_result_is_ok_with_anybody_full_with_anybody_full_and_closed_otherwise() {
     run_turns();
 
     clerks[0].tell(Order::new(1));
-    let report = outlet.send_by(Order::new(2), Mode::Try).expect("b has room");
+    let report = outlet.send_by(Order::new(2), SendMode::Try).expect("b has room");
     assert_eq!((report.accepted, report.full, report.closed), (1, 1, 0));
 
-    let both_full = outlet.send_by(Order::new(3), Mode::Try).expect_err("both are full");
+    let both_full = outlet.send_by(Order::new(3), SendMode::Try).expect_err("both are full");
     assert_eq!((both_full.report.full, both_full.message.number), (2, 3));
     assert!(matches!(both_full.into_error(), SendError::Full(order) if order.number == 3));
 
@@ -378,12 +378,12 @@ fn the_result_is_ok_with_anybody_full_with_anybody_full_and_closed_otherwise() {
 
 #[test]
 fn a_full_mailbox_that_drops_its_newest_counts_as_one_that_has_taken_the_copy() {
-    for mode in [Mode::Wait, Mode::Within(LONG), Mode::Try] {
+    for mode in [SendMode::Wait, SendMode::Within(LONG), SendMode::Try] {
         let office = Office::on(Stage::turns());
         let source = office.group::<Order>("source");
         let group = office.group::<Order>("group");
         source.route_all_to::<Order, _>(&group);
-        let clerk = office.clerk_with("clerk", Mailbox::bounded(1).on_full(Full::DropNewest));
+        let clerk = office.clerk_with("clerk", Mailbox::bounded(1).on_full(OverflowPolicy::DropNewest));
         group.mount(&clerk);
         let outlet = source.outlet::<Order>();
         source.mount(&wall());
@@ -400,7 +400,8 @@ fn a_full_mailbox_that_drops_its_newest_counts_as_one_that_has_taken_the_copy() 
 #[test]
 fn try_send_does_not_wait_where_the_mailbox_would_let_it() {
     let office = Office::on(Stage::threads("try"));
-    let held = office.stage.system.actor("held").mailbox(Mailbox::bounded(1).on_full(Full::Wait(LONG)));
+    let held =
+        office.stage.system.actor("held").mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG)));
     let held = held.spawn(office.stage.role("held").recipe()).expect("the name is free");
     let release = hold(&held);
     held.try_send(noting("first")).expect("room for one");
@@ -418,7 +419,7 @@ fn send_reaches_all_that_have_room_before_it_waits_for_one_that_has_none() {
     let source = office.group::<u32>("source");
     let (full, free) = (office.group::<Tell>("full"), office.group::<Tell>("free"));
     let spawn = |name: &'static str| {
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(LONG));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG));
         office
             .stage
             .system
@@ -459,7 +460,7 @@ struct Slow {
 
 impl Actor for Slow {
     type Message = Ping;
-    fn receive(&mut self, Ping(to): Ping, ctx: &mut Context<Ping>) -> Done {
+    fn receive(&mut self, Ping(to): Ping, ctx: &mut Context<Ping>) -> HandlerResult {
         let _ = ctx.blocking(|| self.gate.recv());
         to.send(self.name)?;
         Ok(())
@@ -477,7 +478,7 @@ fn full_ones_are_waited_for_together_and_who_has_room_first_gets_it_first() {
         gates.push(open);
         let group = office.group::<Ping>(name);
         source.route_all_to::<Ping, _>(&group);
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(LONG));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG));
         let mut gate = Some(gate);
         let recipe = move || Slow { name, gate: gate.take().expect("made once") };
         let actor = office.stage.system.actor(name).mailbox(mailbox).spawn(recipe).expect("the name is free");
@@ -494,7 +495,7 @@ fn full_ones_are_waited_for_together_and_who_has_room_first_gets_it_first() {
     }
     std::thread::scope(|scope| {
         let (sent, send) = (to.clone(), &outlet);
-        let waits = scope.spawn(move || send.send_by(Ping(sent), Mode::Wait));
+        let waits = scope.spawn(move || send.send_by(Ping(sent), SendMode::Wait));
         // The first pass has reached the one with room, although it comes last.
         gates[2].send(()).expect("c lives");
         assert_eq!(from.soon(), Ok("c"));
@@ -528,13 +529,13 @@ fn a_send_with_a_limit_hands_the_message_back_when_it_is_over() {
         struct Held(Arc<std::sync::Mutex<Receiver<()>>>);
         impl Actor for Held {
             type Message = Order;
-            fn receive(&mut self, _: Order, ctx: &mut Context<Order>) -> Done {
+            fn receive(&mut self, _: Order, ctx: &mut Context<Order>) -> HandlerResult {
                 let _ = ctx.blocking(|| self.0.lock().expect("not poisoned").recv());
                 Ok(())
             }
         }
         let gate = Arc::new(gate);
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(LONG));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG));
         let actor = office.stage.system.actor(name).mailbox(mailbox).spawn(move || Held(gate.clone()));
         let actor = actor.expect("the name is free");
         actor.send(Order::new(0)).expect("room");
@@ -555,12 +556,12 @@ fn a_send_with_a_limit_hands_the_message_back_when_it_is_over() {
 #[test]
 fn a_worker_is_refused_instead_of_waiting() {
     let office = Office::on(Stage::threads("worker"));
-    let full = office.clerk_with("full", Mailbox::bounded(1).on_full(Full::Wait(LONG)));
+    let full = office.clerk_with("full", Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG)));
     let (sender, got) = channel();
     struct Sends(ActorRef<Order>, Sender<bool>);
     impl Actor for Sends {
         type Message = ();
-        fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+        fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
             // More than the other one could have handled meanwhile is not needed: it is told until it refuses.
             loop {
                 if let Err(refused) = self.0.send(Order::new(1)) {
@@ -579,7 +580,7 @@ fn a_worker_is_refused_instead_of_waiting() {
 #[test]
 fn an_unbounded_send_goes_beyond_the_capacity_and_leaves_it_as_it_is() {
     let office = Office::new();
-    for policy in [Full::Reject, Full::DropNewest, Full::Wait(LONG)] {
+    for policy in [OverflowPolicy::Reject, OverflowPolicy::DropNewest, OverflowPolicy::Wait(LONG)] {
         let clerk = office.clerk_with("clerk", Mailbox::bounded(2).on_full(policy));
         run_turns();
         for number in 0..5 {
@@ -611,7 +612,7 @@ fn a_refused_message_comes_back_as_what_it_was_when_it_was_sent() {
     struct Ends<M>(std::marker::PhantomData<fn(M)>, Sender<&'static str>);
     impl<M: Send + 'static> Actor for Ends<M> {
         type Message = M;
-        fn receive(&mut self, _: M, _: &mut Context<M>) -> Done {
+        fn receive(&mut self, _: M, _: &mut Context<M>) -> HandlerResult {
             self.1.send("got one")?;
             Ok(())
         }

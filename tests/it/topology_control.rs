@@ -3,8 +3,10 @@
 use crate::support::{Stage, run_turns, wait_until};
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::{GroupConfig, Local, Member, Mount, RequestError, Topology, TopologyError};
-use pointsman::{AnyRef, SystemBuilder};
+use pointsman::topology::{
+    DeclaredGroup, GroupConfig, GroupMember, IntoMember, RequestError, Topology, TopologyError,
+};
+use pointsman::{AnyActorRef, SystemBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -14,7 +16,7 @@ struct Idle(&'static str, Sender<String>);
 
 impl Actor for Idle {
     type Message = u32;
-    fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, _: &mut Context<u32>) -> HandlerResult {
         self.1.send(format!("{} handled {number}", self.0))?;
         Ok(())
     }
@@ -35,20 +37,20 @@ struct Noting {
 struct Noted {
     name: &'static str,
     log: Sender<String>,
-    actor: AnyRef,
+    actor: AnyActorRef,
     rejects: Arc<AtomicBool>,
     panics: bool,
 }
 
-impl Mount<u32> for Noting {
+impl IntoMember<u32> for Noting {
     fn reference(&self) -> ActorRef<u32> {
         self.actor.clone()
     }
-    fn member(&self) -> Arc<dyn Member> {
+    fn member(&self) -> Arc<dyn GroupMember> {
         Arc::new(Noted {
             name: self.name,
             log: self.log.clone(),
-            actor: self.actor.any().expect("an actor"),
+            actor: self.actor.untyped().expect("an actor"),
             rejects: self.rejects.clone(),
             panics: self.panics,
         })
@@ -62,7 +64,7 @@ fn text(config: &GroupConfig) -> String {
     format!("{config:?}")
 }
 
-impl Member for Noted {
+impl GroupMember for Noted {
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
         self.log.send(format!("{} validates {}", self.name, text(config))).expect("it is kept");
         assert!(!self.panics, "planted");
@@ -75,10 +77,10 @@ impl Member for Noted {
         self.log.send(format!("{} terminates: {reason}", self.name)).expect("it is kept");
         self.actor.poison();
     }
-    fn watched(&self) -> Option<AnyRef> {
+    fn watched(&self) -> Option<AnyActorRef> {
         Some(self.actor.clone())
     }
-    fn actors(&self) -> Vec<AnyRef> {
+    fn actors(&self) -> Vec<AnyActorRef> {
         vec![self.actor.clone()]
     }
 }
@@ -100,7 +102,7 @@ impl Whole {
         Self { stage, topology, rejects: Arc::default() }
     }
 
-    fn declare(&self, name: &'static str) -> (Local<u32>, Noting) {
+    fn declare(&self, name: &'static str) -> (DeclaredGroup<u32>, Noting) {
         let log = self.stage.log.clone();
         let noted = log.clone();
         let actor = self.stage.system.actor(name).spawn(move || Idle(name, log.clone())).expect("free");
@@ -137,7 +139,7 @@ fn entrypoints_start_first_with_an_empty_configuration() {
 #[cfg(feature = "config")]
 mod configured {
     use super::*;
-    use pointsman::topology::Rejection;
+    use pointsman::topology::ConfigRejected;
 
     fn two() -> Whole {
         let whole = Whole::with(|builder| {
@@ -169,7 +171,7 @@ mod configured {
         let error = whole.topology.reconfigure(text, false).expect_err("rejected");
         let TopologyError::Rejected { rejections } = &error else { panic!("{error}") };
         let who: Vec<_> =
-            rejections.iter().map(|Rejection { group, reason, .. }| (&**group, &**reason)).collect();
+            rejections.iter().map(|ConfigRejected { group, reason, .. }| (&**group, &**reason)).collect();
         assert_eq!(who, [("a", "as told"), ("b", "as told")]);
         assert!(error.to_string().contains("`topology.b`: as told"), "{error}");
         assert_eq!(whole.notes(), ["a validates size = 3", "b validates size = 4"]);
@@ -232,23 +234,23 @@ mod configured {
         }
         struct Decodes(ActorRef<u32>);
         struct Decoded;
-        impl Mount<u32> for Decodes {
+        impl IntoMember<u32> for Decodes {
             fn reference(&self) -> ActorRef<u32> {
                 self.0.clone()
             }
-            fn member(&self) -> Arc<dyn Member> {
+            fn member(&self) -> Arc<dyn GroupMember> {
                 Arc::new(Decoded)
             }
         }
-        impl Member for Decoded {
+        impl GroupMember for Decoded {
             fn validate(&self, config: &GroupConfig) -> Result<(), String> {
                 config.decode::<Limits>().map(drop)
             }
             fn terminate(&self, _: &str) {}
-            fn watched(&self) -> Option<AnyRef> {
+            fn watched(&self) -> Option<AnyActorRef> {
                 None
             }
-            fn actors(&self) -> Vec<AnyRef> {
+            fn actors(&self) -> Vec<AnyActorRef> {
                 Vec::new()
             }
         }

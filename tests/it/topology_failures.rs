@@ -3,10 +3,12 @@
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns, while_time_passes};
 use pointsman::prelude::*;
-use pointsman::topology::{Carries, Group, Local, Member, Mode, Mount, Outcome, Sending, Singleton, Start};
+use pointsman::topology::{
+    DeclaredGroup, Group, GroupMember, IntoMember, KeyRoute, SendExt, SendMode, Singleton, SpawnInfo, Wraps,
+};
 #[cfg(feature = "config")]
 use pointsman::topology::{GroupConfig, Topology};
-use pointsman::{AnyRef, Full, Mailbox, SendError};
+use pointsman::{AnyActorRef, Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -21,7 +23,7 @@ struct Held {
 }
 
 impl Held {
-    fn hold<M: Send + 'static>(&mut self, ctx: &mut Context<M>) -> Done {
+    fn hold<M: Send + 'static>(&mut self, ctx: &mut Context<M>) -> HandlerResult {
         self.inside.send(())?;
         let _ = ctx.blocking(|| self.gate.lock().expect("not poisoned").recv());
         Ok(())
@@ -30,7 +32,7 @@ impl Held {
 
 impl Actor for Held {
     type Message = Note;
-    fn receive(&mut self, _: Note, ctx: &mut Context<Note>) -> Done {
+    fn receive(&mut self, _: Note, ctx: &mut Context<Note>) -> HandlerResult {
         self.hold(ctx)
     }
 }
@@ -41,12 +43,12 @@ fn full_group(stage: &Stage) -> (Group<Note, u32>, Sender<()>) {
     let (inside, is_inside) = channel();
     let gate = Arc::new(Mutex::new(gate));
     let recipe =
-        move |_: &mut Context<Note>, _: &Start<u32>| Held { inside: inside.clone(), gate: gate.clone() };
+        move |_: &mut Context<Note>, _: &SpawnInfo<u32>| Held { inside: inside.clone(), gate: gate.clone() };
     let group = stage
         .system
         .group("full")
         .keyed(|note: &Note| note.to.clone(), recipe)
-        .mailbox(Mailbox::bounded(1).on_full(Full::Wait(MOMENT)))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(MOMENT)))
         .spawn()
         .expect("sound");
     group.tell(to(1, "in the handler"));
@@ -56,13 +58,13 @@ fn full_group(stage: &Stage) -> (Group<Note, u32>, Sender<()>) {
 }
 
 /// Whatever offers nobody a copy.
-fn to_nobody() -> [Outcome<u32>; 5] {
+fn to_nobody() -> [KeyRoute<u32>; 5] {
     [
-        Outcome::Discard,
-        Outcome::Default,
-        Outcome::Multicast(Vec::new()),
-        Outcome::GentleUnicast(9),
-        Outcome::Broadcast,
+        KeyRoute::Discard,
+        KeyRoute::Default,
+        KeyRoute::Multicast(Vec::new()),
+        KeyRoute::GentleUnicast(9),
+        KeyRoute::Broadcast,
     ]
 }
 
@@ -84,7 +86,7 @@ fn what_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_the_books_o
         let note = || Note::new(nobody.clone(), "refused");
         while_time_passes(&stage.clock, || {
             assert!(matches!(outlet.send_within(note(), MOMENT), Err(SendError::Full(_))), "{nobody:?}");
-            assert_eq!(outlet.send_by(note(), Mode::Wait).map_err(|refusal| refusal.report.full), Err(1));
+            assert_eq!(outlet.send_by(note(), SendMode::Wait).map_err(|refusal| refusal.report.full), Err(1));
         });
         let ledger = stage.system.ledger();
         assert_eq!((ledger.handed_back, ledger.dead_lettered), (2, 2), "each time the copy that has waited");
@@ -102,7 +104,7 @@ impl From<Note> for Keeps {
     }
 }
 
-impl Carries<Note> for Keeps {
+impl Wraps<Note> for Keeps {
     fn give_back(self) -> Result<Note, Self> {
         Err(self)
     }
@@ -113,7 +115,7 @@ struct HeldCarrier(Held);
 
 impl Actor for HeldCarrier {
     type Message = Keeps;
-    fn receive(&mut self, _: Keeps, ctx: &mut Context<Keeps>) -> Done {
+    fn receive(&mut self, _: Keeps, ctx: &mut Context<Keeps>) -> HandlerResult {
         self.0.hold(ctx)
     }
 }
@@ -125,7 +127,7 @@ fn what_waits_in_vain_and_is_not_given_back_is_in_the_books_once() {
     let (inside, is_inside) = channel();
     let gate = Arc::new(Mutex::new(gate));
     let recipe = move || HeldCarrier(Held { inside: inside.clone(), gate: gate.clone() });
-    let mailbox = Mailbox::bounded(1).on_full(Full::Wait(MOMENT));
+    let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(MOMENT));
     let full = stage.system.actor("full").mailbox(mailbox).spawn(recipe).expect("the name is free");
     full.tell(to(1, "in the handler"));
     is_inside.soon().expect("it runs");
@@ -137,10 +139,10 @@ fn what_waits_in_vain_and_is_not_given_back_is_in_the_books_once() {
     target.mount(&full);
     let outlet = source.outlet::<Note>();
     source.mount(&ActorRef::from_fn(|_: Note| {}));
-    for mode in [Mode::Try, Mode::Wait] {
+    for mode in [SendMode::Try, SendMode::Wait] {
         let text =
             while_time_passes(&stage.clock, || panic_of(|| drop(outlet.send_by(to(1, "refused"), mode))));
-        assert!(text.contains("mend its `Carries::give_back`"), "{text}");
+        assert!(text.contains("mend its `Wraps::give_back`"), "{text}");
     }
     assert_eq!(stage.system.ledger().dead_lettered, 2);
     drop(release);
@@ -152,7 +154,7 @@ fn what_waits_in_vain_beside_a_key_that_is_not_created_is_in_the_books_once() {
     let stage = Stage::threads("absent");
     let (group, release) = full_group(&stage);
     group.stop_spawning();
-    let both = || Note::new(Outcome::Multicast(vec![1, 2]), "refused");
+    let both = || Note::new(KeyRoute::Multicast(vec![1, 2]), "refused");
     while_time_passes(&stage.clock, || {
         group.tell(both());
         assert!(group.try_tell(both()).is_err());
@@ -175,7 +177,7 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     struct Mute(Sender<()>, Arc<Mutex<Receiver<()>>>);
     impl Actor for Mute {
         type Message = Asked;
-        fn receive(&mut self, _: Asked, ctx: &mut Context<Asked>) -> Done {
+        fn receive(&mut self, _: Asked, ctx: &mut Context<Asked>) -> HandlerResult {
             self.0.send(())?;
             let _ = ctx.blocking(|| self.1.lock().expect("not poisoned").recv());
             Ok(())
@@ -184,7 +186,7 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     struct Never;
     impl Actor for Never {
         type Message = Asked;
-        fn receive(&mut self, _: Asked, _: &mut Context<Asked>) -> Done {
+        fn receive(&mut self, _: Asked, _: &mut Context<Asked>) -> HandlerResult {
             Ok(())
         }
     }
@@ -195,13 +197,13 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     let full = stage
         .system
         .actor("full")
-        .mailbox(Mailbox::bounded(1).on_full(Full::Wait(MOMENT)))
+        .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(MOMENT)))
         .spawn(move || Mute(inside.clone(), gate.clone()))
         .expect("free");
     let empty = stage
         .system
         .group("empty")
-        .keyed(|_: &Asked| Outcome::<u32>::Discard, |_: &mut Context<Asked>, _: &Start<u32>| Never)
+        .keyed(|_: &Asked| KeyRoute::<u32>::Discard, |_: &mut Context<Asked>, _: &SpawnInfo<u32>| Never)
         .spawn()
         .expect("sound");
     let topology = stage.system.topology();
@@ -213,7 +215,7 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     second.mount(&empty);
     let outlet = source.outlet::<Asked>();
     source.mount(&ActorRef::from_fn(|_: u32| {}));
-    let kept = [full.request(Question).all(), full.request(Question).by(Mode::Unbounded).all()];
+    let kept = [full.request(Question).all(), full.request(Question).by(SendMode::Unbounded).all()];
     is_inside.soon().expect("it runs");
     let answers = while_time_passes(&stage.clock, || outlet.request(Question).all().wait());
     let answers = answers.expect("nobody is left to answer");
@@ -293,7 +295,7 @@ mod configuration {
         let other = stage
             .system
             .group("other")
-            .by_key(|_: &u32| 0, |_: &mut Context<u32>, _: &Start<u32>| Counts(channel().0))
+            .by_key(|_: &u32| 0, |_: &mut Context<u32>, _: &SpawnInfo<u32>| Counts(channel().0))
             .config(
                 move |_| if accepted.load(Ordering::SeqCst) { Ok(()) } else { Err("as told".to_owned()) },
                 |_, ()| {},
@@ -314,7 +316,7 @@ struct Counts(Sender<String>);
 
 impl Actor for Counts {
     type Message = u32;
-    fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, _: &mut Context<u32>) -> HandlerResult {
         let _ = self.0.send(format!("handled {number}"));
         Ok(())
     }
@@ -327,7 +329,7 @@ fn the_actor_of_an_entrypoint_is_started_and_those_of_other_singletons_by_their_
     let mut groups = Vec::new();
     for name in ["late", "entrypoint"] {
         let log = stage.log.clone();
-        let recipe = move |_: &mut Context<u32>, start: &Start<Singleton>| {
+        let recipe = move |_: &mut Context<u32>, start: &SpawnInfo<Singleton>| {
             let _ = log.send(format!("{name} {:?}", start.cause()));
             Counts(log.clone())
         };
@@ -358,7 +360,7 @@ fn a_panic_about_one_termination_message_ends_that_actor_politely_and_all_others
     let count = calls.clone();
     let make = move |_: &str| {
         assert!(count.fetch_add(1, Ordering::SeqCst) > 0, "planted");
-        Note::new(Outcome::Discard, "terminate").act(Do::Stop)
+        Note::new(KeyRoute::Discard, "terminate").act(Do::Stop)
     };
     let group = plan(&stage).terminate_by(make).spawn().expect("sound");
     let head = group.head().clone();
@@ -382,7 +384,7 @@ fn a_panic_about_one_termination_message_ends_that_actor_politely_and_all_others
 fn a_stop_that_is_dropped_closes_no_mailbox_later() {
     let stage = Stage::turns();
     let topology = stage.system.topology();
-    let make = |_: &str| Note::new(Outcome::Discard, "terminate");
+    let make = |_: &str| Note::new(KeyRoute::Discard, "terminate");
     let group = plan(&stage).terminate_by(make).spawn().expect("sound");
     topology.local("lodgers").expect("free").mount(&group);
     group.tell(to(1, "a"));
@@ -405,23 +407,23 @@ fn a_stop_that_is_dropped_closes_no_mailbox_later() {
 /// Panics at whatever it is asked about its end.
 struct Endless;
 
-impl Member for Endless {
+impl GroupMember for Endless {
     fn terminate(&self, _: &str) {
         panic!("as told")
     }
-    fn watched(&self) -> Option<AnyRef> {
+    fn watched(&self) -> Option<AnyActorRef> {
         panic!("as told")
     }
-    fn actors(&self) -> Vec<AnyRef> {
+    fn actors(&self) -> Vec<AnyActorRef> {
         Vec::new()
     }
 }
 
-impl Mount<Note> for Endless {
+impl IntoMember<Note> for Endless {
     fn reference(&self) -> ActorRef<Note> {
         ActorRef::from_fn(|_| {})
     }
-    fn member(&self) -> Arc<dyn Member> {
+    fn member(&self) -> Arc<dyn GroupMember> {
         Arc::new(Self)
     }
 }
@@ -453,7 +455,7 @@ fn groups_by_key_end_in_their_order_also_those_who_wait_to_be_restarted() {
     let late = stage
         .system
         .group("late")
-        .singleton(move |_: &mut Context<u32>, _: &Start<Singleton>| Counts(log.clone()))
+        .singleton(move |_: &mut Context<u32>, _: &SpawnInfo<Singleton>| Counts(log.clone()))
         .spawn()
         .expect("sound");
     topology.local("late").expect("free").stop_order(1).mount(&late);
@@ -501,7 +503,7 @@ fn thousands_of_keys_that_print_alike_have_names_of_their_own() {
         .group("twins")
         .by_key(
             |number: &u32| Twin(*number),
-            move |_: &mut Context<u32>, _: &Start<Twin>| Counts(log.clone()),
+            move |_: &mut Context<u32>, _: &SpawnInfo<Twin>| Counts(log.clone()),
         )
         .spawn()
         .expect("sound");
@@ -518,7 +520,7 @@ fn thousands_of_keys_that_print_alike_have_names_of_their_own() {
 fn a_condition_that_is_refused_is_dropped_without_a_lock() {
     struct Unique;
     /// Looks at its group when it is dropped.
-    struct Looks(Arc<Local<u32>>, Sender<()>);
+    struct Looks(Arc<DeclaredGroup<u32>>, Sender<()>);
     impl Drop for Looks {
         fn drop(&mut self) {
             let _ = self.0.outlet::<u8>();

@@ -22,11 +22,11 @@ enum Configuring {
 
 impl Actor for Configurer {
     type Message = Configuring;
-    fn started(&mut self, _: &mut Context<Configuring>) -> Done {
+    fn started(&mut self, _: &mut Context<Configuring>) -> HandlerResult {
         (self.at_start)(&self.topology, &|text| _ = self.log.send(text));
         Ok(())
     }
-    fn receive(&mut self, message: Configuring, ctx: &mut Context<Configuring>) -> Done {
+    fn receive(&mut self, message: Configuring, ctx: &mut Context<Configuring>) -> HandlerResult {
         match message {
             Configuring::Bring(text) => {
                 let brought = self.topology.reconfigure(text, false);
@@ -45,7 +45,7 @@ fn bring(topology: &Topology, text: &str) -> String {
 struct Idle;
 impl Actor for Idle {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         Ok(())
     }
 }
@@ -83,10 +83,8 @@ fn whole(stage: Stage, at_start: Act) -> Whole {
     let (group, shards) = noting(&stage, "shards");
     topology.local("shards").expect("free").mount(&group);
     let (handle, log) = (topology.clone(), stage.log.clone());
-    let recipe = move |_: &mut Context<Configuring>, _: &pointsman::topology::Start<Singleton>| Configurer {
-        topology: handle.clone(),
-        log: log.clone(),
-        at_start: at_start.clone(),
+    let recipe = move |_: &mut Context<Configuring>, _: &pointsman::topology::SpawnInfo<Singleton>| {
+        Configurer { topology: handle.clone(), log: log.clone(), at_start: at_start.clone() }
     };
     let configurer = stage.system.group("configurer").singleton(recipe).spawn().expect("sound");
     Whole { stage, topology, shards, configurer }

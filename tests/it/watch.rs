@@ -62,7 +62,7 @@ fn an_unwatched_actor_is_not_told_of_even_if_the_notice_is_queued() {
     let watcher = stage.spawn(&stage.role("w"));
     let watched = stage.spawn(&stage.role("a"));
     watch(&watcher, &watched);
-    let other = watched.any().unwrap();
+    let other = watched.untyped().unwrap();
     let release = hold(&watcher);
     let any = other.clone();
     act(&watcher, move |_, ctx| {
@@ -141,8 +141,8 @@ fn another_notice_for_the_same_actor_is_refused_and_handed_back_until_it_is_unwa
 fn behind_a_function_there_is_nothing_to_watch() {
     struct Function;
     impl pointsman::Recipient<()> for Function {
-        fn deliver(&self, (): ()) -> Result<pointsman::Accepted, pointsman::SendError<()>> {
-            Ok(pointsman::Accepted::Handled)
+        fn deliver(&self, (): ()) -> Result<pointsman::DeliveryStatus, pointsman::SendError<()>> {
+            Ok(pointsman::DeliveryStatus::Handled)
         }
     }
     let stage = Stage::turns();
@@ -159,19 +159,19 @@ fn behind_a_function_there_is_nothing_to_watch() {
 }
 
 /// Tells of each notice whether the actor was alive when the watch began.
-pub struct Confirming(pub Sender<bool>, pub AnyRef);
+pub struct Confirming(pub Sender<bool>, pub AnyActorRef);
 
 impl Actor for Confirming {
     type Message = ReplyTo<()>;
-    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ReplyTo<()>>) -> HandlerResult {
         ctx.watch(&self.1)?;
         Ok(())
     }
-    fn receive(&mut self, ready: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> Done {
+    fn receive(&mut self, ready: ReplyTo<()>, _: &mut Context<ReplyTo<()>>) -> HandlerResult {
         let _ = ready.send(());
         Ok(())
     }
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<ReplyTo<()>>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<ReplyTo<()>>) -> HandlerResult {
         assert_eq!(terminated.actor, self.1);
         self.0.send(terminated.existence_confirmed)?;
         Ok(())
@@ -182,7 +182,7 @@ impl Actor for Confirming {
 fn the_notice_says_whether_the_watch_came_in_time() {
     let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
-    let any = watched.any().unwrap();
+    let any = watched.untyped().unwrap();
     let watcher = |name| {
         let (sender, confirmed) = channel();
         let any = any.clone();
@@ -273,14 +273,14 @@ fn a_message_about_ones_own_end_is_dropped_at_once() {
 }
 
 /// Watches, and leaves `terminated` as it is.
-struct Pact(AnyRef);
+struct Pact(AnyActorRef);
 
 impl Actor for Pact {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         ctx.watch(&self.0)?;
         Ok(())
     }
@@ -297,7 +297,7 @@ fn an_unhandled_notice_is_a_death_pact() {
         }))
     });
     let watched = stage.spawn(&stage.role("a"));
-    let any = watched.any().unwrap();
+    let any = watched.untyped().unwrap();
     let pact = stage.system.actor("pact").spawn(move || Pact(any.clone())).unwrap();
     watched.stop();
     wait_until(|| pact.is_closed());
@@ -310,7 +310,7 @@ fn an_unhandled_notice_is_a_death_pact() {
 fn by_default_a_death_pact_stops_the_actor() {
     let stage = Stage::turns();
     let watched = stage.spawn(&stage.role("a"));
-    let any = watched.any().unwrap();
+    let any = watched.untyped().unwrap();
     let (sender, made) = channel();
     let recipe = move || {
         sender.send(())?;
@@ -333,17 +333,17 @@ struct Short;
 
 impl Actor for Short {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         ctx.stop();
         Ok(())
     }
 }
 
 impl Nurse {
-    fn bear(&mut self, ctx: &mut Context<()>) -> Done {
+    fn bear(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         self.generation += 1;
         let child = ctx.actor("child").spawn(|| Short)?;
         // The child ends at this very moment.
@@ -354,13 +354,13 @@ impl Nurse {
 
 impl Actor for Nurse {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         self.bear(ctx)
     }
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<()>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<()>) -> HandlerResult {
         assert_eq!(terminated.actor.path().name(), "child");
         assert!(ctx.child("child").is_none(), "the name is free");
         self.log.send(self.generation)?;

@@ -28,8 +28,8 @@ use pointsman::routing::{
     ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{RestartPolicy, Start, WhileRestarting};
-use pointsman::{Backoff, DeadLetterReason, Directive, Dispatcher, SystemRef, Undelivered};
+use pointsman::topology::{RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::{Backoff, DeadLetterMessage, DeadLetterReason, Directive, Dispatcher, SystemRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -63,7 +63,7 @@ enum Logic {
 type Verdict = (Directive, bool, bool);
 
 /// A mailbox: how many messages it takes and what it does with more, and whether it sorts.
-type Room = (Option<(usize, Full)>, bool);
+type Room = (Option<(usize, OverflowPolicy)>, bool);
 
 /// Someone to send to. Those that lead on name places before their own.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ enum Place {
     },
     Balancing {
         size: usize,
-        queue: Option<(usize, Full)>,
+        queue: Option<(usize, OverflowPolicy)>,
         verdict: Verdict,
         stays: bool,
     },
@@ -175,14 +175,14 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     (prop::sample::select(vec![Restart, Restart, Resume, Stop, Escalate]), any::<bool>(), any::<bool>())
 }
 
-fn bound(others: &[Full]) -> impl Strategy<Value = Option<(usize, Full)>> + use<> {
-    let full = [&[Full::Reject, Full::DropNewest], others].concat();
+fn bound(others: &[OverflowPolicy]) -> impl Strategy<Value = Option<(usize, OverflowPolicy)>> + use<> {
+    let full = [&[OverflowPolicy::Reject, OverflowPolicy::DropNewest], others].concat();
     proptest::option::of((1..4_usize, prop::sample::select(full)))
 }
 
 fn room() -> impl Strategy<Value = Room> {
-    let wait = Full::Wait(Duration::ZERO);
-    let [plain, sorting] = [bound(&[wait, Full::DropOldest]), bound(&[wait])];
+    let wait = OverflowPolicy::Wait(Duration::ZERO);
+    let [plain, sorting] = [bound(&[wait, OverflowPolicy::DropOldest]), bound(&[wait])];
     prop_oneof![(plain, Just(false)), (sorting, Just(true))]
 }
 
@@ -370,7 +370,7 @@ impl Scene {
             Place::Keyed { room, restarts, meanwhile, before } => {
                 let group = system.group(&name).by_key(
                     |mail: &Mail| mail.letter().number % KEYS,
-                    move |_: &mut Context<Mail>, _: &Start<usize>| worker(),
+                    move |_: &mut Context<Mail>, _: &SpawnInfo<usize>| worker(),
                 );
                 let group = group.mailbox(self.mailbox(room));
                 let meanwhile = if is_calm { WhileRestarting::Queue } else { meanwhile };
@@ -551,7 +551,7 @@ impl Scene {
 
 fn run(seed: u64, is_calm: bool, places: Vec<Place>, commands: Vec<Command>) {
     let mut scene = Scene::new(seed, is_calm, places);
-    let note = |it: Undelivered<Mail>| {
+    let note = |it: DeadLetterMessage<Mail>| {
         let mut mail = it.message;
         let is_dropped = it.letter.reason == DeadLetterReason::Dropped;
         mail.letter_mut().ends(|account| if is_dropped { account.dropped += 1 } else { account.dead += 1 });

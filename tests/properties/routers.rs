@@ -11,10 +11,10 @@
 //! that leaves without what is in its mailbox.
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure, Restart, Router};
+use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult, Restart, Router};
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
-use pointsman::{SendError, Subscription, Undelivered};
+use pointsman::{DeadLetterMessage, SendError, Subscription};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -98,7 +98,7 @@ struct Worker(Sender<(String, Message)>);
 
 impl Actor for Worker {
     type Message = Message;
-    fn receive(&mut self, it: Message, ctx: &mut Context<Message>) -> Done {
+    fn receive(&mut self, it: Message, ctx: &mut Context<Message>) -> HandlerResult {
         self.0.send((ctx.path().to_string(), it))?;
         if it.fails { Err(Failure::msg("as told")) } else { Ok(()) }
     }
@@ -118,7 +118,7 @@ impl<'a> Scene<'a> {
     fn new(system: &'a TestSystem, size: usize, stays: bool) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: Undelivered<Message>| {
+        let take = move |it: DeadLetterMessage<Message>| {
             let _ = letters.send((it.letter.recipient.to_string(), it.message));
         };
         let sink = system.dead_letters().take_by::<Message>(|_| {}, take).unwrap();

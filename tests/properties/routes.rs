@@ -9,10 +9,10 @@
 //! two routes to one group are kept as two; the last of four copies is dropped and in no books.
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Done};
+use pointsman::prelude::{Actor, ActorRef, Context, HandlerResult};
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{Local, Mode, Outlet, Sending, TopologyError};
-use pointsman::{Full, Mailbox, SendError};
+use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, TopologyError};
+use pointsman::{Mailbox, OverflowPolicy, SendError};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -57,8 +57,8 @@ impl Kind {
     fn real(self) -> Mailbox {
         match self {
             Kind::Unbounded => Mailbox::unbounded(),
-            Kind::Refuses(capacity) => Mailbox::bounded(capacity).on_full(Full::Reject),
-            Kind::DropsNewest(capacity) => Mailbox::bounded(capacity).on_full(Full::DropNewest),
+            Kind::Refuses(capacity) => Mailbox::bounded(capacity).on_full(OverflowPolicy::Reject),
+            Kind::DropsNewest(capacity) => Mailbox::bounded(capacity).on_full(OverflowPolicy::DropNewest),
         }
     }
 
@@ -116,7 +116,7 @@ struct Clerk {
 
 impl Actor for Clerk {
     type Message = Message;
-    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, _: &mut Context<Message>) -> HandlerResult {
         Ok(self.log.send((self.group, message.number))?)
     }
 }
@@ -266,7 +266,7 @@ impl Scene {
 
 fn send(outlet: &Outlet<Message>, message: Message, beyond: bool) -> Outcome {
     let sent = message.clone();
-    let mode = if beyond { Mode::Unbounded } else { Mode::Try };
+    let mode = if beyond { SendMode::Unbounded } else { SendMode::Try };
     let refusal = match outlet.send_by(message, mode) {
         Ok(report) => return Outcome::Report(report.accepted, report.full, report.closed),
         Err(refusal) => refusal,
@@ -290,7 +290,7 @@ fn run(seed: u64, kinds: [Kind; GROUPS], routes: Vec<Route>, commands: Vec<Comma
     let (log, handled) = channel();
     let scene = Scene { handled, dead };
     let topology = system.topology();
-    let mut locals: Vec<Option<Local<Message>>> =
+    let mut locals: Vec<Option<DeclaredGroup<Message>>> =
         (0..GROUPS).map(|group| Some(topology.local(&name(group)).unwrap())).collect();
     for Route { from, to, kinds } in &routes {
         let (from, to) = (locals[*from].as_ref().unwrap(), locals[*to].as_ref().unwrap());

@@ -11,9 +11,9 @@
 //! all-for-one that passes over the siblings' limits.
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Directive, Done, Failure, Restart, Terminated};
+use pointsman::prelude::{Actor, ActorRef, Context, Directive, Failure, HandlerResult, Restart, Terminated};
 use pointsman::testkit::TestSystem;
-use pointsman::{AnyRef, FailureKind};
+use pointsman::{AnyActorRef, FailureKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -186,7 +186,7 @@ fn decide(verdicts: Verdicts, generation: usize) -> Verdict {
     }
 }
 
-fn directive(child: &AnyRef, failure: &Failure) -> Directive {
+fn directive(child: &AnyActorRef, failure: &Failure) -> Directive {
     let path = child.path().to_string();
     let generation = generation(path.strip_prefix("/user/").expect("below /user"));
     let by_panic = failure.panic_payload().and_then(|payload| payload.downcast_ref::<Verdicts>());
@@ -231,7 +231,7 @@ impl Family {
 impl Actor for Member {
     type Message = Act;
 
-    fn receive(&mut self, act: Act, ctx: &mut Context<Act>) -> Done {
+    fn receive(&mut self, act: Act, ctx: &mut Context<Act>) -> HandlerResult {
         match act {
             Act::Say(number) => {
                 self.state += 1;
@@ -260,12 +260,12 @@ impl Actor for Member {
         Ok(())
     }
 
-    fn started(&mut self, _: &mut Context<Act>) -> Done {
+    fn started(&mut self, _: &mut Context<Act>) -> HandlerResult {
         self.note(Note::Started);
         Ok(())
     }
 
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Act>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Act>) -> HandlerResult {
         if !self.manners().keeps_children {
             ctx.stop_children();
         }
@@ -273,7 +273,7 @@ impl Actor for Member {
         Ok(())
     }
 
-    fn restarted(&mut self, _: &Failure, _: &mut Context<Act>) -> Done {
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Act>) -> HandlerResult {
         self.note(Note::Restarted);
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Actor for Member {
         self.note(Note::Stopped { state: self.state });
     }
 
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Act>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Act>) -> HandlerResult {
         let path = terminated.actor.path().to_string();
         self.note(Note::Lost(path.strip_prefix("/user/").expect("below /user").to_owned()));
         Ok(())

@@ -133,7 +133,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn obey(&mut self, number: usize, order: Order, ctx: &mut Context<Message>) -> Done {
+    fn obey(&mut self, number: usize, order: Order, ctx: &mut Context<Message>) -> HandlerResult {
         let mut keys = self.keys.lock().unwrap();
         let ring = move || Message::Rang(number);
         match order {
@@ -166,7 +166,7 @@ impl Sleeper {
 
 impl Actor for Sleeper {
     type Message = Message;
-    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> HandlerResult {
         match message {
             Message::Order(number, order) => self.obey(number, order, ctx),
             Message::Rang(order) => Ok(self.notes.send(Note::Rang { order, at: ctx.now() })?),

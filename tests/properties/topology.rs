@@ -11,12 +11,13 @@
 //! was found so).
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Done, Failure};
+use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult};
 use pointsman::testkit::TestSystem;
 use pointsman::topology::{
-    ActorStatus, Group, GroupPlan, Outcome, RestartPolicy, Start, StartCause, StatusReport, WhileRestarting,
+    ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, SpawnCause, SpawnInfo, StatusReport,
+    WhileRestarting,
 };
-use pointsman::{SendError, Undelivered};
+use pointsman::{DeadLetterMessage, SendError};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -94,7 +95,7 @@ impl Policy {
 #[derive(Debug, Clone)]
 struct Message {
     number: usize,
-    outcome: Outcome<u32>,
+    outcome: KeyRoute<u32>,
     act: Act,
 }
 
@@ -163,7 +164,7 @@ fn command() -> impl Strategy<Value = Command> {
 /// What is seen of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Note {
-    Began(StartCause),
+    Began(SpawnCause),
     /// A message, and the how many-th of this state it is.
     Got(usize, usize),
 }
@@ -176,7 +177,7 @@ struct Lodger {
 
 impl Actor for Lodger {
     type Message = Message;
-    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> Done {
+    fn receive(&mut self, message: Message, ctx: &mut Context<Message>) -> HandlerResult {
         self.handled += 1;
         self.notes.send((self.key, Note::Got(message.number, self.handled)))?;
         match message.act {
@@ -184,7 +185,7 @@ impl Actor for Lodger {
             Act::Fail => return Err(Failure::msg("as told")),
             Act::Panic => std::panic::resume_unwind(Box::new("as told")),
             Act::Stop => ctx.stop(),
-            Act::Retire => ctx.retire(),
+            Act::Retire => ctx.passivate(),
             Act::Alarm => ctx.set_alarming("told"),
             Act::Calm => ctx.set_normal(),
             Act::Follow(policy) => ctx.set_restart_policy(policy.map(Policy::real))?,
@@ -258,7 +259,7 @@ impl Model {
     }
 
     /// A state is made.
-    fn begin(&mut self, key: u32, cause: StartCause) {
+    fn begin(&mut self, key: u32, cause: SpawnCause) {
         let now = self.now;
         let lodging = self.keys.get_mut(&key).unwrap();
         lodging.waits_until = None;
@@ -270,7 +271,7 @@ impl Model {
         self.status(key, ActorStatus::Normal);
     }
 
-    fn create(&mut self, key: u32, cause: StartCause) {
+    fn create(&mut self, key: u32, cause: SpawnCause) {
         let lodging = Lodging {
             mailbox: VecDeque::new(),
             handled: 0,
@@ -288,11 +289,11 @@ impl Model {
     /// Offers to one key; false if it is closed.
     fn offer(&mut self, key: u32, number: usize, act: Act, creates: bool) -> bool {
         match self.keys.get(&key).map(|lodging| lodging.waits_until.is_some()) {
-            None if creates && self.spawns() => self.create(key, StartCause::OnMessage),
+            None if creates && self.spawns() => self.create(key, SpawnCause::OnMessage),
             None => return false,
             Some(true) => match self.while_restarting {
                 WhileRestarting::Queue => {}
-                WhileRestarting::SpawnAnew if creates => self.begin(key, StartCause::Restarted),
+                WhileRestarting::SpawnAnew if creates => self.begin(key, SpawnCause::Restarted),
                 _ => return false,
             },
             Some(false) => {}
@@ -391,7 +392,7 @@ impl Model {
         let until = self.now + wait;
         self.keys.get_mut(&key).unwrap().waits_until = Some(until);
         if wait == 0 {
-            self.begin(key, StartCause::Restarted);
+            self.begin(key, SpawnCause::Restarted);
         }
     }
 
@@ -439,7 +440,7 @@ impl Model {
             let waiting = self.keys.iter().filter_map(|(key, lodging)| Some((lodging.waits_until?, *key)));
             let Some((until, key)) = waiting.min().filter(|(until, _)| *until <= end) else { break };
             self.now = until;
-            self.begin(key, StartCause::Restarted);
+            self.begin(key, SpawnCause::Restarted);
             self.rest();
         }
         self.now = end;
@@ -504,12 +505,12 @@ impl Scene {
 
     fn send(&self, number: usize, target: &Target, act: Act, hands_back: bool) -> Option<Sent> {
         let outcome = match target.clone() {
-            Target::One(key) => Outcome::Unicast(key),
-            Target::OneGently(key) => Outcome::GentleUnicast(key),
-            Target::Some(keys) => Outcome::Multicast(keys.into_iter().collect()),
-            Target::SomeGently(keys) => Outcome::GentleMulticast(keys.into_iter().collect()),
-            Target::All => Outcome::Broadcast,
-            Target::Key(_) | Target::Nobody => Outcome::Discard,
+            Target::One(key) => KeyRoute::Unicast(key),
+            Target::OneGently(key) => KeyRoute::GentleUnicast(key),
+            Target::Some(keys) => KeyRoute::Multicast(keys.into_iter().collect()),
+            Target::SomeGently(keys) => KeyRoute::GentleMulticast(keys.into_iter().collect()),
+            Target::All => KeyRoute::Broadcast,
+            Target::Key(_) | Target::Nobody => KeyRoute::Discard,
         };
         let to = match target {
             Target::Key(key) => self.group.key(*key),
@@ -532,12 +533,12 @@ impl Scene {
 fn run(seed: u64, plan: Policy, while_restarting: WhileRestarting, commands: Vec<Command>) {
     let system = TestSystem::with_seed(seed);
     let (letters, dead) = channel();
-    let take = move |it: Undelivered<Message>| _ = letters.send(it.message.number);
+    let take = move |it: DeadLetterMessage<Message>| _ = letters.send(it.message.number);
     let _sink = system.dead_letters().take_by::<Message>(|_| {}, take).unwrap();
     let (sender, notes) = channel();
     let group_plan: GroupPlan<Message, u32> = system.group("lodgers").keyed(
         |message: &Message| message.outcome.clone(),
-        move |_, start: &Start<u32>| {
+        move |_, start: &SpawnInfo<u32>| {
             let _ = sender.send((*start.key(), Note::Began(start.cause())));
             Lodger { key: *start.key(), handled: 0, notes: sender.clone() }
         },
@@ -584,7 +585,7 @@ fn run(seed: u64, plan: Policy, while_restarting: WhileRestarting, commands: Vec
                 let is_taken = model.keys.contains_key(&key);
                 assert_eq!(mounted, is_taken || model.spawns());
                 if mounted && !is_taken {
-                    model.create(key, StartCause::Mounted);
+                    model.create(key, SpawnCause::Mounted);
                 }
             }
             Command::SetPolicy(policy) => {

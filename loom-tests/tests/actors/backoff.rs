@@ -22,7 +22,7 @@ struct Child(Arc<AtomicUsize>);
 
 impl Actor for Child {
     type Message = bool;
-    fn receive(&mut self, is_last: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, is_last: bool, ctx: &mut Context<bool>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         if is_last {
             ctx.stop();

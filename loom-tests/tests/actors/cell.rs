@@ -27,14 +27,14 @@ struct Counts {
 enum Do {
     Count,
     Fail,
-    Watch(AnyRef),
+    Watch(AnyActorRef),
 }
 
 struct Subject(Arc<Counts>);
 
 impl Actor for Subject {
     type Message = Do;
-    fn receive(&mut self, message: Do, ctx: &mut Context<Do>) -> Done {
+    fn receive(&mut self, message: Do, ctx: &mut Context<Do>) -> HandlerResult {
         self.0.handled.fetch_add(1, SeqCst);
         match message {
             Do::Count => Ok(()),
@@ -48,7 +48,7 @@ impl Actor for Subject {
     fn stopped(&mut self, _: &mut Context<Do>) {
         self.0.stopped.fetch_add(1, SeqCst);
     }
-    fn terminated(&mut self, _: Terminated, _: &mut Context<Do>) -> Done {
+    fn terminated(&mut self, _: Terminated, _: &mut Context<Do>) -> HandlerResult {
         self.0.notices.fetch_add(1, SeqCst);
         Ok(())
     }
@@ -210,7 +210,7 @@ fn a_watch_that_races_the_death_brings_one_notice() {
             let watched = watched.clone();
             thread::spawn(move || watched.stop())
         };
-        watcher.tell(Do::Watch(watched.any().expect("an actor")));
+        watcher.tell(Do::Watch(watched.untyped().expect("an actor")));
         death.join().unwrap();
         assert_eq!(counts.notices.load(SeqCst), 1);
         end(system, 1);
@@ -229,7 +229,7 @@ enum ParentDo {
 
 impl Actor for Parent {
     type Message = ParentDo;
-    fn receive(&mut self, message: ParentDo, ctx: &mut Context<ParentDo>) -> Done {
+    fn receive(&mut self, message: ParentDo, ctx: &mut Context<ParentDo>) -> HandlerResult {
         match message {
             ParentDo::WatchChild => {
                 if let Some(child) = &self.child {
@@ -239,12 +239,12 @@ impl Actor for Parent {
         }
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<ParentDo>) -> Done {
+    fn started(&mut self, ctx: &mut Context<ParentDo>) -> HandlerResult {
         let counts = self.counts.clone();
         self.child = Some(ctx.actor("child").spawn(move || Subject(counts.clone()))?);
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<ParentDo>) -> Done {
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<ParentDo>) -> HandlerResult {
         assert!(ctx.child("child").is_none(), "the name is free when the notice comes");
         self.counts.notices.fetch_add(1, SeqCst);
         Ok(())
@@ -257,7 +257,7 @@ fn family(system: &SystemRef, counts: &Arc<Counts>) -> (ActorRef<ParentDo>, Acto
         .actor("parent")
         .spawn(move || Parent { counts: made.clone(), child: None })
         .expect("the name is free");
-    let child = parent.any().expect("an actor");
+    let child = parent.untyped().expect("an actor");
     let child = pointsman::loom_hooks::child(&child, "child").expect("it has started");
     (parent, child.typed().expect("its messages"))
 }

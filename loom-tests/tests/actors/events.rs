@@ -94,7 +94,7 @@ impl From<Event> for u32 {
 
 impl Actor for Listener {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }

@@ -26,7 +26,8 @@ use loom::thread;
 use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
 use pointsman::prelude::*;
 use pointsman::topology::{
-    ActorStatus, Group, GroupPlan, MapRouter, Outcome, RestartPolicy, Start, StatusReport, WhileRestarting,
+    ActorStatus, Group, GroupPlan, KeyRoute, MapRouter, RestartPolicy, SpawnInfo, StatusReport,
+    WhileRestarting,
 };
 use pointsman::{Ledger, ManualClock};
 // Counters that the models look at when all is over; they order nothing.
@@ -163,11 +164,11 @@ impl Drop for Lodger {
 
 impl Actor for Lodger {
     type Message = Option<u32>;
-    fn receive(&mut self, message: Option<u32>, ctx: &mut Context<Option<u32>>) -> Done {
+    fn receive(&mut self, message: Option<u32>, ctx: &mut Context<Option<u32>>) -> HandlerResult {
         self.handled.fetch_add(1, SeqCst);
         match message {
             Some(0) => ctx.stop(),
-            Some(9) => ctx.retire(),
+            Some(9) => ctx.passivate(),
             Some(_) => {}
             None => return Err(Failure::msg("told to")),
         }
@@ -199,7 +200,7 @@ impl Ground {
         let (made, handled, living) = (self.made.clone(), self.handled.clone(), self.living.clone());
         self.system.group("group").by_key(
             |_: &Option<u32>| 7,
-            move |_: &mut Context<Option<u32>>, _: &Start<u32>| {
+            move |_: &mut Context<Option<u32>>, _: &SpawnInfo<u32>| {
                 made.fetch_add(1, SeqCst);
                 assert_eq!(living.fetch_add(1, SeqCst), 0, "one at a time");
                 Lodger { handled: handled.clone(), living: living.clone() }
@@ -243,7 +244,7 @@ struct Scribe(Arc<std::sync::Mutex<Vec<u32>>>);
 
 impl Actor for Scribe {
     type Message = Addressed;
-    fn receive(&mut self, message: Addressed, _: &mut Context<Addressed>) -> Done {
+    fn receive(&mut self, message: Addressed, _: &mut Context<Addressed>) -> HandlerResult {
         self.0.lock().unwrap().push(message.number);
         Ok(())
     }
@@ -251,7 +252,7 @@ impl Actor for Scribe {
 
 #[derive(Clone)]
 struct Addressed {
-    to: Outcome<u32>,
+    to: KeyRoute<u32>,
     number: u32,
 }
 
@@ -264,13 +265,13 @@ fn the_message_that_creates_an_actor_is_its_first() {
         let scribe = seen.clone();
         let router = |message: &Addressed| message.to.clone();
         let group =
-            ground.system.group("group").keyed(router, move |_, _: &Start<u32>| Scribe(scribe.clone()));
+            ground.system.group("group").keyed(router, move |_, _: &SpawnInfo<u32>| Scribe(scribe.clone()));
         let group = group.spawn().expect("sound");
         let creates = {
             let anyone = group.to_ref();
-            thread::spawn(move || anyone.tell(Addressed { to: Outcome::Unicast(7), number: 1 }))
+            thread::spawn(move || anyone.tell(Addressed { to: KeyRoute::Unicast(7), number: 1 }))
         };
-        let is_there = group.try_tell(Addressed { to: Outcome::GentleUnicast(7), number: 2 }).is_ok();
+        let is_there = group.try_tell(Addressed { to: KeyRoute::GentleUnicast(7), number: 2 }).is_ok();
         creates.join().unwrap();
         drop(group);
         ground.system.shutdown(Duration::MAX).expect("whoever stops it runs it");
@@ -443,7 +444,7 @@ struct Hoarder(Arc<std::sync::Mutex<Vec<usize>>>);
 
 impl Actor for Hoarder {
     type Message = bool;
-    fn receive(&mut self, counts: bool, ctx: &mut Context<bool>) -> Done {
+    fn receive(&mut self, counts: bool, ctx: &mut Context<bool>) -> HandlerResult {
         if counts {
             let count = std::iter::repeat_with(|| ctx.me().try_tell(false)).take_while(Result::is_ok).count();
             self.0.lock().unwrap().push(count);
@@ -463,8 +464,8 @@ fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
         let plan = ground
             .system
             .group("group")
-            .by_key(|_: &bool| 7, move |_: &mut Context<bool>, _: &Start<u32>| Hoarder(noted.clone()));
-        let group = plan.mailbox(Mailbox::bounded(3).on_full(Full::Reject)).spawn().expect("sound");
+            .by_key(|_: &bool| 7, move |_: &mut Context<bool>, _: &SpawnInfo<u32>| Hoarder(noted.clone()));
+        let group = plan.mailbox(Mailbox::bounded(3).on_full(OverflowPolicy::Reject)).spawn().expect("sound");
         group.tell(false);
         let other = {
             let group = group.clone();
@@ -509,13 +510,13 @@ fn a_terminated_group_restarts_nobody() {
 #[test]
 fn a_message_is_routed_by_the_old_state_or_the_new_one() {
     model("keyed_state_swap_races_route", &[15], 3, 4_000, || {
-        let (router, state) = MapRouter::with_state(1_u64, |state: &u64, _: &()| Outcome::Unicast(*state));
+        let (router, state) = MapRouter::with_state(1_u64, |state: &u64, _: &()| KeyRoute::Unicast(*state));
         let writer = {
             let state = state.clone();
             thread::spawn(move || state.update(|state| state + 1))
         };
         let routed = pointsman::topology::InnerRouter::route(&router, &());
-        assert!(matches!(routed, Outcome::Unicast(1 | 2)));
+        assert!(matches!(routed, KeyRoute::Unicast(1 | 2)));
         state.update(|state| state + 10);
         writer.join().unwrap();
         assert_eq!(state.read(|state| *state), 12, "no update is lost");
@@ -600,9 +601,9 @@ type AtEnd = Arc<std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Actor for Guest {
     type Message = u32;
-    fn receive(&mut self, message: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, message: u32, ctx: &mut Context<u32>) -> HandlerResult {
         if message == 9 {
-            ctx.retire();
+            ctx.passivate();
         }
         Ok(())
     }
@@ -625,7 +626,7 @@ fn one_that_ends_is_told_of_though_its_heir_has_its_seat() {
         let group = ground
             .system
             .group("group")
-            .by_key(|_: &u32| 7, move |_: &mut Context<u32>, _: &Start<u32>| Guest(given.clone()));
+            .by_key(|_: &u32| 7, move |_: &mut Context<u32>, _: &SpawnInfo<u32>| Guest(given.clone()));
         let group = group.spawn().expect("sound");
         let (subscriber, told) = reports();
         let subscribes = group.clone();

@@ -42,7 +42,7 @@ struct Door {
 
 impl Actor for Door {
     type Message = Msg;
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Item(item) if self.open => self.seen.0.lock().unwrap().push(item),
             Msg::Item(_) => ctx.stash(message)?,

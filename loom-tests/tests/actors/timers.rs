@@ -71,7 +71,7 @@ struct Ticker {
 
 impl Actor for Ticker {
     type Message = Msg;
-    fn started(&mut self, ctx: &mut Context<Msg>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Msg>) -> HandlerResult {
         if self.times_out {
             ctx.set_receive_timeout(MS, |_| Msg::Idle)?;
         } else if self.named {
@@ -81,7 +81,7 @@ impl Actor for Ticker {
         }
         Ok(())
     }
-    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> Done {
+    fn receive(&mut self, message: Msg, ctx: &mut Context<Msg>) -> HandlerResult {
         match message {
             Msg::Tick(number) => drop(self.counts.ticks[number].fetch_add(1, SeqCst)),
             Msg::Cancel => {
@@ -174,7 +174,7 @@ fn a_task_runs_or_was_cancelled() {
         let (system, clock) = system();
         let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (runs, held) = (ran.clone(), Held(dropped.clone()));
-        let scheduler = system.scheduler().expect("it lives");
+        let scheduler = system.task_timer().expect("it lives");
         let task = scheduler.once(MS, move || {
             let _ = &held;
             runs.fetch_add(1, SeqCst);
@@ -196,7 +196,7 @@ fn no_run_begins_after_a_cancel() {
         let (system, clock) = system();
         let cancelled = Arc::new(AtomicBool::new(false));
         let seen = cancelled.clone();
-        let scheduler = system.scheduler().expect("it lives");
+        let scheduler = system.task_timer().expect("it lives");
         let task = scheduler.fixed_delay(MS, MS, move || assert!(!seen.load(SeqCst), "it was cancelled"));
         let task = task.expect("it lives");
         let moved = advance(&clock);
@@ -221,7 +221,7 @@ fn a_task_that_races_the_end_runs_or_is_dropped_and_a_marked_one_runs() {
                 let _ = &held;
                 runs.fetch_add(1, SeqCst);
             };
-            let scheduler = system.scheduler().expect("it lives");
+            let scheduler = system.task_timer().expect("it lives");
             let task = if marked { scheduler.once_or_on_close(MS, work) } else { scheduler.once(MS, work) };
             let task = task.expect("it lives");
             let moved = advance(&clock);

@@ -31,9 +31,9 @@ struct Counts {
 enum Do {
     Count,
     Fail,
-    Watch(AnyRef),
-    WatchWith(AnyRef),
-    Unwatch(AnyRef),
+    Watch(AnyActorRef),
+    WatchWith(AnyActorRef),
+    Unwatch(AnyActorRef),
     Ended,
 }
 
@@ -51,7 +51,7 @@ impl Subject {
 
 impl Actor for Subject {
     type Message = Do;
-    fn receive(&mut self, message: Do, ctx: &mut Context<Do>) -> Done {
+    fn receive(&mut self, message: Do, ctx: &mut Context<Do>) -> HandlerResult {
         match message {
             Do::Count => _ = self.counts.handled.fetch_add(1, SeqCst),
             Do::Fail => return Err(Failure::msg("as told")),
@@ -65,11 +65,11 @@ impl Actor for Subject {
         }
         Ok(())
     }
-    fn restarted(&mut self, _: &Failure, _: &mut Context<Do>) -> Done {
+    fn restarted(&mut self, _: &Failure, _: &mut Context<Do>) -> HandlerResult {
         self.counts.restarted.fetch_add(1, SeqCst);
         Ok(())
     }
-    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Do>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, _: &mut Context<Do>) -> HandlerResult {
         assert!(!self.unwatched, "no notice comes after `unwatch`, not even one on its way");
         let counted =
             if terminated.existence_confirmed { &self.counts.confirmed } else { &self.counts.unconfirmed };
@@ -93,8 +93,8 @@ fn spawn(system: &SystemRef, name: &str) -> (ActorRef<Do>, Arc<Counts>) {
     (actor.spawn(move || Subject::new(&made)).expect("the name is free"), counts)
 }
 
-fn any(actor: &ActorRef<Do>) -> AnyRef {
-    actor.any().expect("an actor")
+fn any(actor: &ActorRef<Do>) -> AnyActorRef {
+    actor.untyped().expect("an actor")
 }
 
 /// Ends the system and checks the books.
@@ -169,10 +169,10 @@ struct Parent([Arc<Counts>; 2]);
 
 impl Actor for Parent {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         for (name, counts) in ["a", "b"].into_iter().zip(&self.0) {
             let counts = counts.clone();
             ctx.actor(name).spawn(move || Subject::new(&counts))?;
@@ -192,7 +192,7 @@ fn all_for_one_a_siblings_failure_that_races_the_verdict_leaves_nobody_suspended
         let counts = [Arc::new(Counts::default()), Arc::new(Counts::default())];
         let made = counts.clone();
         let parent = system.actor("parent").spawn(move || Parent(made.clone())).expect("the name is free");
-        let parent = parent.any().expect("an actor");
+        let parent = parent.untyped().expect("an actor");
         let [a, b] = ["a", "b"]
             .map(|name| child(&parent, name).expect("it has started").typed::<Do>().expect("its messages"));
         let other = thread::spawn(move || {

@@ -85,7 +85,7 @@ struct Canary;
 
 impl pointsman::Actor for Canary {
     type Message = ();
-    fn receive(&mut self, (): (), _: &mut pointsman::Context<()>) -> pointsman::Done {
+    fn receive(&mut self, (): (), _: &mut pointsman::Context<()>) -> pointsman::HandlerResult {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@
 //! loaded Relaxed in `quiescent`; any store of `announced` Relaxed; its load in the scan Relaxed; `read`
 //! Relaxed; the swap without Release; stamps too small by one; an inner section that ends the outer one or
 //! announces anew; `quiescent`, `rest` or `resume` that ignores the depth; a resting thread that still counts
-//! as standing; a rest that looks for no new epoch, or before the fence; `replace_if` Relaxed. Not caught: the swap
+//! as go_online; a rest that looks for no new epoch, or before the fence; `replace_if` Relaxed. Not caught: the swap
 //! without Acquire, for loom's fence in the scan also acquires what another thread has read.
 
 use crate::support::{model, must_fail};
@@ -17,7 +17,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use loom::thread;
 use pointsman::loom_hooks::sync::asymmetric_fence;
-use pointsman::loom_hooks::{Domain, Garbage, Member, Published, rest_here, section, standing};
+use pointsman::loom_hooks::{Domain, Member, Published, RetiredValue, go_offline_here, go_online, section};
 
 /// A published value that notices being freed under a reader.
 ///
@@ -155,7 +155,7 @@ fn retire_races_online(skip_fence: bool) {
     }
     let old = current.swap(address(&slots[1]), Ordering::AcqRel);
     // SAFETY: the old slot can be ended once, by anyone.
-    domain.defer(unsafe { Garbage::new(old.cast(), end) });
+    domain.defer(unsafe { RetiredValue::new(old.cast(), end) });
     // SAFETY: the fence is there, or its absence is what the model shows.
     unsafe { domain.collect_after(|| skip_fence || asymmetric_fence::heavy()) };
     reader.join().unwrap();
@@ -206,16 +206,16 @@ fn nested_turn_keeps_outer() {
             let world = world.clone();
             move || {
                 let member = Member::join(&world.domain);
-                let standing = member.standing();
+                let go_online = member.go_online();
                 let outer = member.section();
                 let table = world.published.read(&outer);
-                standing.quiescent();
+                go_online.quiescent();
                 table.look();
-                assert!(standing.rest(), "it stays online for the section");
-                standing.resume();
+                assert!(go_online.rest(), "it stays online for the section");
+                go_online.resume();
                 table.look();
                 drop(outer);
-                standing.quiescent();
+                go_online.quiescent();
             }
         });
         world.replace(2);
@@ -235,13 +235,13 @@ fn standing_reader_races_replace() {
             let world = world.clone();
             move || {
                 let member = Member::join(&world.domain);
-                let standing = member.standing();
+                let go_online = member.go_online();
                 let mut newest = 0;
                 for _turn in 0..2 {
                     let found = world.published.read(&member.section()).look();
                     assert!(found >= newest, "a thread's reads never go back");
                     newest = found;
-                    standing.quiescent();
+                    go_online.quiescent();
                 }
             }
         });
@@ -258,26 +258,26 @@ fn two_workers_announce_at_once() {
     model("two_workers_announce_at_once", &[13], 3, 600, || {
         let world = World::new();
         let member = Member::join(&world.domain);
-        let standing = member.standing();
+        let go_online = member.go_online();
         let stands = Arc::new(AtomicUsize::new(0));
         let other = thread::spawn({
             let (world, stands) = (world.clone(), stands.clone());
             move || {
                 let member = Member::join(&world.domain);
-                let standing = member.standing();
+                let go_online = member.go_online();
                 stands.store(1, Ordering::Release);
-                while !standing.quiescent() {
+                while !go_online.quiescent() {
                     thread::yield_now();
                 }
-                standing.collect();
+                go_online.collect();
             }
         });
         while stands.load(Ordering::Acquire) == 0 {
             thread::yield_now();
         }
         world.replace(2);
-        assert!(standing.quiescent());
-        standing.collect();
+        assert!(go_online.quiescent());
+        go_online.collect();
         other.join().unwrap();
         assert_eq!(world.first.drops(), 1, "freed by one of them");
     });
@@ -291,12 +291,12 @@ fn rest_races_replace(looks: bool) {
         let world = world.clone();
         move || {
             let member = Member::join(&world.domain);
-            let standing = member.standing();
+            let go_online = member.go_online();
             world.published.read(&member.section()).look();
-            if !standing.rest() && looks {
-                standing.collect();
-                standing.resume();
-                assert!(standing.rest(), "nothing was replaced since then");
+            if !go_online.rest() && looks {
+                go_online.collect();
+                go_online.resume();
+                assert!(go_online.rest(), "nothing was replaced since then");
             }
         }
     });
@@ -322,16 +322,16 @@ fn two_workers_rest_at_once() {
     model("two_workers_rest_at_once", &[13], 3, 130, || {
         let world = World::new();
         let member = Member::join(&world.domain);
-        let standing = member.standing();
+        let go_online = member.go_online();
         let stands = Arc::new(AtomicUsize::new(0));
         let other = thread::spawn({
             let (world, stands) = (world.clone(), stands.clone());
             move || {
                 let member = Member::join(&world.domain);
-                let standing = member.standing();
+                let go_online = member.go_online();
                 stands.store(1, Ordering::Release);
-                if !standing.rest() {
-                    standing.collect();
+                if !go_online.rest() {
+                    go_online.collect();
                 }
             }
         });
@@ -339,8 +339,8 @@ fn two_workers_rest_at_once() {
             thread::yield_now();
         }
         world.replace(2);
-        assert!(!standing.rest());
-        standing.collect();
+        assert!(!go_online.rest());
+        go_online.collect();
         other.join().unwrap();
         assert_eq!(world.first.drops(), 1, "freed by one of them");
     });
@@ -355,12 +355,12 @@ fn rest_and_resume_race_retire() {
             let world = world.clone();
             move || {
                 let member = Member::join(&world.domain);
-                let standing = member.standing();
+                let go_online = member.go_online();
                 world.published.read(&member.section()).look();
-                let _ = standing.rest();
+                let _ = go_online.rest();
                 // A routed send of a thread that has just decided to park.
                 world.published.read(&member.section()).look();
-                standing.resume();
+                go_online.resume();
                 world.published.read(&member.section()).look();
             }
         });
@@ -455,10 +455,10 @@ fn process_wide_domain_by_thread_local() {
         let worker = thread::spawn({
             let published = published.clone();
             move || {
-                let standing = standing();
+                let go_online = go_online();
                 published.read(&section()).look();
-                standing.quiescent();
-                drop(standing);
+                go_online.quiescent();
+                drop(go_online);
                 published.read(&section()).look();
             }
         });
@@ -478,18 +478,18 @@ fn blocking_worker_races_replace() {
         let worker = thread::spawn({
             let published = published.clone();
             move || {
-                let standing = standing();
+                let go_online = go_online();
                 let outer = section();
                 let table = published.read(&outer);
-                drop(rest_here());
+                drop(go_offline_here());
                 table.look();
                 drop(outer);
-                let rests = rest_here();
-                drop(rest_here());
+                let rests = go_offline_here();
+                drop(go_offline_here());
                 published.read(&section()).look();
                 drop(rests);
                 published.read(&section()).look();
-                standing.quiescent();
+                go_online.quiescent();
             }
         });
         published.replace(Table::new(2).0);

@@ -21,7 +21,9 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::{Drained, Glance, Mailbox, Owner, Position, Ready, SystemPushed};
+use pointsman::loom_hooks::mailbox::{
+    DrainStep, LoadSnapshot, Mailbox, Owner, Position, Ready, SystemPushed,
+};
 
 /// A mailbox, and what its turns have done.
 struct World {
@@ -88,7 +90,7 @@ impl World {
     /// Asserts that messages `0..count` were each dropped once, and that the mailbox is idle.
     fn assert_all_handled(&self, count: usize) {
         self.tally.assert_each_once(count);
-        assert_eq!(self.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(self.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
         assert_eq!(self.mailbox.gate.len(), 0);
     }
 }
@@ -371,9 +373,9 @@ fn close_races_push(name: &str, bound: usize, floor: usize, senders: usize, each
         let mut drained = 0;
         loop {
             match owner.drain_next() {
-                Drained::Message(_) => drained += 1,
-                Drained::Busy => thread::yield_now(),
-                Drained::Done => break,
+                DrainStep::Message(_) => drained += 1,
+                DrainStep::Busy => thread::yield_now(),
+                DrainStep::Done => break,
             }
         }
         let accepted: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
@@ -450,8 +452,8 @@ fn glance_sees_what_its_index_knew() {
         let world = World::new();
         let onlooker = {
             let world = world.clone();
-            thread::spawn(move || match world.mailbox.gate.glance() {
-                Glance::Idle | Glance::Busy { queued: 0 | 1 } => {}
+            thread::spawn(move || match world.mailbox.gate.load_snapshot() {
+                LoadSnapshot::Idle | LoadSnapshot::Busy { queued: 0 | 1 } => {}
                 other => panic!("{other:?}"),
             })
         };
@@ -470,8 +472,8 @@ fn glance_sees_what_a_claim_knew() {
         let mut owner = world.owner();
         let onlooker = {
             let world = world.clone();
-            thread::spawn(move || match world.mailbox.gate.glance() {
-                Glance::Busy { queued: 0 | 1 } => {}
+            thread::spawn(move || match world.mailbox.gate.load_snapshot() {
+                LoadSnapshot::Busy { queued: 0 | 1 } => {}
                 other => panic!("{other:?}"),
             })
         };

@@ -14,7 +14,7 @@ use crate::support::model;
 use loom::sync::Arc;
 use loom::thread;
 use pointsman::loom_hooks::mailbox::{
-    Drained, Glance, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
+    DrainStep, LoadSnapshot, Mailbox, Owner, Position, Pushed, Ready, Refused, SystemPushed,
 };
 use std::num::NonZeroUsize;
 
@@ -68,9 +68,9 @@ fn drain(owner: &mut Owner<'_, (), (), Counted>) -> usize {
     let mut drained = 0;
     loop {
         match owner.drain_next() {
-            Drained::Message(_) => drained += 1,
-            Drained::Busy => thread::yield_now(),
-            Drained::Done => return drained,
+            DrainStep::Message(_) => drained += 1,
+            DrainStep::Busy => thread::yield_now(),
+            DrainStep::Done => return drained,
         }
     }
 }
@@ -137,7 +137,7 @@ fn bounded_senders_wake() {
         };
         let handled = send(&mailbox, tally.message(1));
         assert_eq!(handled + other.join().unwrap(), 2);
-        assert_eq!(mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
         tally.assert_each_once(2);
     });
 }
@@ -240,7 +240,7 @@ fn ring_displaces_once(name: &str, bound: usize, floor: usize, each: usize) {
         let (mine, others) = (run(&mailbox, &tally, 0), other.join().unwrap());
         assert_eq!(mine.accepted + others.accepted, 2 * each);
         assert_eq!(mine.handled + others.handled + mine.displaced + others.displaced, 2 * each);
-        assert_eq!(mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
         assert_eq!(mailbox.gate.len(), 0);
         tally.assert_each_once(2 * each);
     });

@@ -11,7 +11,7 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::{Drained, Glance, Mailbox, Owner, Position, Ready};
+use pointsman::loom_hooks::mailbox::{DrainStep, LoadSnapshot, Mailbox, Owner, Position, Ready};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Control {
@@ -137,12 +137,12 @@ impl World {
         owner.close();
         loop {
             match owner.drain_next() {
-                Drained::Message(message) => self.actor(|actor| actor.dead.push(message.number)),
-                Drained::Busy => thread::yield_now(),
-                Drained::Done => break,
+                DrainStep::Message(message) => self.actor(|actor| actor.dead.push(message.number)),
+                DrainStep::Busy => thread::yield_now(),
+                DrainStep::Done => break,
             }
         }
-        let late = owner.close_lane().count();
+        let late = owner.close_system_queue().count();
         self.actor(|actor| actor.watched += late);
     }
 
@@ -158,7 +158,7 @@ fn one_system_message_wakes() {
         let world = World::new();
         assert!(world.control(Control::Watch, Position::Immediate));
         world.inspect(|actor| assert_eq!(actor.watched, 1));
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     });
 }
 
@@ -172,7 +172,7 @@ fn system_send_races_idle() {
         other.join().unwrap();
         world.inspect(|actor| assert_eq!((actor.watched, &actor.handled[..]), (1, &[0][..])));
         world.tally.assert_each_once(1);
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     });
 }
 
@@ -190,7 +190,7 @@ fn system_sends_race_user_sends() {
         other.join().unwrap();
         world.inspect(|actor| assert_eq!((actor.watched, &actor.handled[..]), (2, &[0, 1][..])));
         world.tally.assert_each_once(2);
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     });
 }
 
@@ -226,7 +226,7 @@ fn suspend_resume_races_sends() {
         other.join().unwrap();
         world.inspect(|actor| assert_eq!((actor.watched, &actor.handled[..]), (1, &[0, 1][..])));
         world.tally.assert_each_once(2);
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     });
 }
 
@@ -243,7 +243,7 @@ fn suspended_stays_suspended() {
         other.join().unwrap();
         world.inspect(|actor| assert_eq!((actor.watched, actor.handled.len()), (1, 0)));
         assert_eq!(world.mailbox.gate.len(), 1);
-        assert_eq!(world.mailbox.gate.glance(), Glance::Suspended);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Suspended);
         assert!(world.control(Control::Resume, Position::Immediate));
         world.inspect(|actor| assert_eq!(actor.handled, [0]));
         world.tally.assert_each_once(1);
@@ -331,8 +331,8 @@ fn who_is_refused_by_the_lane_sees_what_came_before() {
         });
         world.actor(|actor| actor.watched += 1);
         owner.close();
-        assert!(matches!(owner.drain_next(), Drained::Done));
-        drop(owner.close_lane());
+        assert!(matches!(owner.drain_next(), DrainStep::Done));
+        drop(owner.close_system_queue());
         other.join().unwrap();
     });
 }

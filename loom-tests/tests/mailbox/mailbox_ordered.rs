@@ -17,9 +17,9 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::priority::{Order, Shape};
+use pointsman::loom_hooks::mailbox::priority::{PriorityOrder, Shape};
 use pointsman::loom_hooks::mailbox::{
-    Drained, Glance, Mailbox, Owner, Position, Ready, Refused, SystemPushed,
+    DrainStep, LoadSnapshot, Mailbox, Owner, Position, Ready, Refused, SystemPushed,
 };
 use std::num::NonZeroUsize;
 
@@ -41,7 +41,7 @@ struct World {
 }
 
 /// Urgent messages overtake.
-const CONTROL_AWARE: Shape = Shape::Lanes { count: NonZeroUsize::new(2).unwrap(), guard: None };
+const CONTROL_AWARE: Shape = Shape::ClassQueues { count: NonZeroUsize::new(2).unwrap(), guard: None };
 
 impl World {
     fn new(shape: Shape, bound: Option<(usize, bool)>) -> Arc<Self> {
@@ -52,7 +52,7 @@ impl World {
     fn of(shape: Shape, bound: Option<(usize, bool)>, never_discards: Option<i64>) -> Arc<Self> {
         let key = |message: &Counted| (message.number % 2) as i64;
         let bound = bound.map(|(capacity, waiting)| (NonZeroUsize::new(capacity).unwrap(), waiting));
-        let order = Order::new(shape, std::sync::Arc::new(key)).never_discarding(never_discards);
+        let order = PriorityOrder::new(shape, std::sync::Arc::new(key)).never_discarding(never_discards);
         Arc::new(Self {
             mailbox: Mailbox::ordered((), order, bound),
             tally: Tally::new(),
@@ -140,7 +140,7 @@ impl World {
         owner.close();
         let dead = drain(&mut owner);
         self.actor(|actor| actor.dead.extend(dead));
-        owner.close_lane();
+        owner.close_system_queue();
     }
 }
 
@@ -155,9 +155,9 @@ fn drain(owner: &mut Owner<'_, (), (), Counted>) -> Vec<usize> {
     let mut drained = Vec::new();
     loop {
         match owner.drain_next() {
-            Drained::Message(message) => drained.push(message.number),
-            Drained::Busy => thread::yield_now(),
-            Drained::Done => return drained,
+            DrainStep::Message(message) => drained.push(message.number),
+            DrainStep::Busy => thread::yield_now(),
+            DrainStep::Done => return drained,
         }
     }
 }
@@ -179,7 +179,7 @@ fn sends_race_the_turn(name: &str, bound: usize, floor: usize, shape: Shape) {
         other.join().unwrap();
         world.actor(|actor| assert_eq!(actor.handled.len(), 2));
         assert_eq!(world.mailbox.gate.len(), 0);
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
         world.tally.assert_each_once(2);
     });
 }

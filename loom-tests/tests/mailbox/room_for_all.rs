@@ -9,7 +9,7 @@ use crate::support::counted::{Counted, Tally};
 use crate::support::model;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::{Bell, Mailbox, Owner, Position, Ready, Refused, SystemPushed};
+use pointsman::loom_hooks::mailbox::{Mailbox, NotFullNotify, Owner, Position, Ready, Refused, SystemPushed};
 use std::num::NonZeroUsize;
 
 type Tested = Mailbox<(), (), Counted>;
@@ -39,7 +39,7 @@ fn take(owner: &mut Owner<'_, (), (), Counted>) -> bool {
 
 /// As `wait_for_all` does: enlist, then listen, look, sleep.
 fn push_to_each(mailboxes: &[Arc<Tested>], messages: Vec<Counted>) -> usize {
-    let bell = Arc::new(Bell::new());
+    let bell = Arc::new(NotFullNotify::new());
     let mut open: Vec<_> = mailboxes.iter().zip(messages.into_iter().map(Some)).collect();
     let mut accepted = 0;
     mailboxes.iter().for_each(|mailbox| mailbox.enlist(&bell));
@@ -171,7 +171,7 @@ fn a_push_beyond_the_capacity_races_a_close() {
         let is_accepted = pushes.join().unwrap();
         assert_eq!(accepted, if is_accepted { 2 } else { 1 });
         let mut drained = 0;
-        while let pointsman::loom_hooks::mailbox::Drained::Message(_) = one.drain_next() {
+        while let pointsman::loom_hooks::mailbox::DrainStep::Message(_) = one.drain_next() {
             drained += 1;
         }
         assert_eq!(drained, accepted);

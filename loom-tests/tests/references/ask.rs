@@ -20,8 +20,8 @@ use loom::thread;
 use pointsman::AskError;
 use pointsman::loom_hooks::ask::{self, Ask, Asker};
 use pointsman::loom_hooks::reply::{ReplySink, ReplyTo, to_sink};
-use pointsman::loom_hooks::slot::{Port, Promise, Spare};
-use pointsman::loom_hooks::{AlarmKey, Alarms, Timekeeper};
+use pointsman::loom_hooks::slot::{AskerHalf, FreeSlot, ReplierHalf};
+use pointsman::loom_hooks::{AlarmKey, Alarms, AskClock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 // Counts lives only; no protocol rests on it.
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Lives {
         Payload { number, _life: self.0.clone() }
     }
 
-    fn bell(&self) -> (Arc<Bell>, Waker) {
-        let bell = Arc::new(Bell { notify: Notify::new(), _life: self.0.clone() });
+    fn bell(&self) -> (Arc<NotFullNotify>, Waker) {
+        let bell = Arc::new(NotFullNotify { notify: Notify::new(), _life: self.0.clone() });
         let waker = Waker::from(bell.clone());
         (bell, waker)
     }
@@ -92,16 +92,16 @@ impl Alarms for NoClock {
     }
 }
 
-fn no_clock() -> Timekeeper {
-    Timekeeper::Static(&NoClock)
+fn no_clock() -> AskClock {
+    AskClock::Static(&NoClock)
 }
 
 fn begin() -> (ReplyTo<Payload>, Ask<Payload>) {
     ask::begin(no_clock())
 }
 
-fn promise() -> (Promise<Payload>, Port<Payload>) {
-    Spare::take().begin()
+fn promise() -> (AskerHalf<Payload>, ReplierHalf<Payload>) {
+    FreeSlot::take().begin()
 }
 
 fn number(outcome: Result<Payload, AskError>) -> Result<u32, AskError> {
@@ -109,12 +109,12 @@ fn number(outcome: Result<Payload, AskError>) -> Result<u32, AskError> {
 }
 
 /// A waker that can be waited for.
-struct Bell {
+struct NotFullNotify {
     notify: Notify,
     _life: Arc<()>,
 }
 
-impl Wake for Bell {
+impl Wake for NotFullNotify {
     fn wake(self: Arc<Self>) {
         self.notify.notify();
     }
@@ -320,7 +320,7 @@ enum Act {
 }
 
 /// Two ports act, each in a thread of its own; gives how many replies were accepted.
-fn two_ports(lives: &Lives, port: Port<Payload>, acts: [Act; 2]) -> impl FnOnce() -> usize + use<> {
+fn two_ports(lives: &Lives, port: ReplierHalf<Payload>, acts: [Act; 2]) -> impl FnOnce() -> usize + use<> {
     let other = port.clone();
     let [first, second] = [(port, acts[0]), (other, acts[1])].map(|(port, act)| {
         let reply = match act {
@@ -513,7 +513,7 @@ impl Drop for Bomb {
 fn reply_drop_unwinds() {
     model("reply_drop_unwinds", &[9], TWO, 11, || {
         let life = Arc::new(());
-        let (promise, port) = Spare::<Bomb>::take().begin();
+        let (promise, port) = FreeSlot::<Bomb>::take().begin();
         let kept = port.clone();
         let reply = Bomb { _life: life.clone() };
         let replier = thread::spawn(move || {
@@ -687,7 +687,7 @@ fn reply_races_alarm(
     model(name, &[9, 16], THREE, floor, move || {
         let lives = Lives::new();
         let clock = Arc::new(HandClock { now: loom::sync::Mutex::new((Duration::ZERO, None)) });
-        let (reply_to, ask) = ask::begin(Timekeeper::Shared(clock.clone()));
+        let (reply_to, ask) = ask::begin(AskClock::Shared(clock.clone()));
         let ask = ask.within(SECOND);
         let reply = lives.payload(7);
         let replier = thread::spawn(move || reply_to.send(reply).is_ok());

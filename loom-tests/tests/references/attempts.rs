@@ -15,7 +15,7 @@ use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
-use pointsman::{Accepted, AttemptEnd, ManualClock, Recipient, SendError};
+use pointsman::{AttemptEnd, DeliveryStatus, ManualClock, Recipient, SendError};
 // Held for an instant each; they order nothing that a race rests on.
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -45,9 +45,9 @@ type Calls = Arc<Mutex<Vec<Call<Get>>>>;
 struct Kept(Calls);
 
 impl Recipient<Call<Get>> for Kept {
-    fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
         self.0.lock().unwrap().push(call);
-        Ok(Accepted::Handled)
+        Ok(DeliveryStatus::Handled)
     }
 }
 

@@ -29,7 +29,7 @@ struct Notes {
 
 impl Actor for Notes {
     type Message = u32;
-    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
         match number {
             FAREWELL => {}
             LAST => {

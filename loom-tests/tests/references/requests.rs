@@ -13,7 +13,7 @@ use loom::thread;
 use pointsman::ManualClock;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::topology::{Outlet, RequestError, Sending};
+use pointsman::topology::{Outlet, RequestError, SendExt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn answer(call: Call<Get>, reply: u32) -> thread::JoinHandle<bool> {
 fn of_two_answers_any_takes_one() {
     model("requests_any_two_answers", &[9], 3, 4, || {
         let world = World::new(2);
-        let ask = world.outlet.request(Get).any();
+        let ask = world.outlet.request(Get).first();
         let (one, two) = (world.take(), world.take());
         let other = answer(one, 1);
         let second = two.reply_to.send(2).is_ok();
@@ -102,7 +102,7 @@ fn of_two_answers_any_takes_one() {
 fn an_answer_races_the_drop_of_the_other_copy() {
     model("requests_any_answer_races_drop", &[9], 3, 4, || {
         let world = World::new(2);
-        let ask = world.outlet.request(Get).any();
+        let ask = world.outlet.request(Get).first();
         let (one, two) = (world.take(), world.take());
         let other = answer(one, 1);
         drop(two);
@@ -163,7 +163,7 @@ fn a_copy_is_dropped_while_the_others_are_being_sent() {
                 world.calls.lock().unwrap().clear();
                 assert_eq!(ask.wait(), Ok(vec![Err(RequestError::Ignored); 2]));
             } else {
-                let ask = world.outlet.request(Get).any();
+                let ask = world.outlet.request(Get).first();
                 drops.join().unwrap();
                 world.calls.lock().unwrap().clear();
                 assert_eq!(ask.wait(), Err(AskError::no_reply()));

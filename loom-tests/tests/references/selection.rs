@@ -29,7 +29,7 @@ struct Counter(Arc<AtomicUsize>);
 
 impl Actor for Counter {
     type Message = u8;
-    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> Done {
+    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }
@@ -127,7 +127,7 @@ struct Finder {
 
 impl Actor for Finder {
     type Message = ActorIdentity;
-    fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> Done {
+    fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> HandlerResult {
         let count = if identity.actor.is_some() { &self.found } else { &self.missing };
         count.fetch_add(1, SeqCst);
         Ok(())
@@ -155,9 +155,9 @@ fn a_question_that_races_the_stop_has_one_answer() {
 }
 
 /// Wakes whoever polls. An unparked thread would not do: loom takes it for one that has got its lock.
-struct Bell(Notify);
+struct NotFullNotify(Notify);
 
-impl Wake for Bell {
+impl Wake for NotFullNotify {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
@@ -165,7 +165,7 @@ impl Wake for Bell {
 
 /// Polls to the end as an executor does.
 fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
-    let bell = Arc::new(Bell(Notify::new()));
+    let bell = Arc::new(NotFullNotify(Notify::new()));
     let waker = Waker::from(bell.clone());
     loop {
         match Pin::new(&mut future).poll(&mut TaskContext::from_waker(&waker)) {
@@ -210,7 +210,7 @@ struct Writer(Arc<Note>);
 
 impl Actor for Writer {
     type Message = u8;
-    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> Done {
+    fn receive(&mut self, _: u8, _: &mut Context<u8>) -> HandlerResult {
         Ok(())
     }
     fn stopped(&mut self, _: &mut Context<u8>) {

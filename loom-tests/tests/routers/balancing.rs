@@ -586,7 +586,7 @@ impl Flood {
 
 impl Actor for Routee {
     type Message = u32;
-    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> Done {
+    fn receive(&mut self, number: u32, ctx: &mut Context<u32>) -> HandlerResult {
         self.handled.fetch_add(1, SeqCst);
         match number {
             20.. => self.flood.handles(number, self.ones.load(SeqCst), ctx),

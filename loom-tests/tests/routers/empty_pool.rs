@@ -5,7 +5,7 @@
 
 use crate::support::model;
 use loom::thread;
-use pointsman::goakt::Router;
+use pointsman::goakt::RouterHandle;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::{Ledger, ManualClock};
@@ -18,7 +18,7 @@ struct Counts(Arc<AtomicUsize>);
 
 impl Actor for Counts {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }
@@ -26,7 +26,7 @@ impl Actor for Counts {
 
 struct World {
     system: System,
-    router: Router<u32>,
+    router: RouterHandle<u32>,
     handled: Arc<AtomicUsize>,
 }
 

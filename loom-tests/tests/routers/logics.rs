@@ -10,7 +10,7 @@ use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, Routee, RouterValue, RoutingLogic, SmallestMailbox};
-use pointsman::{Load, ManualClock};
+use pointsman::{ManualClock, RecipientLoad};
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -89,7 +89,7 @@ fn an_actor_takes_its_cursor_along() {
     struct Routes(RouterValue<u32, RoundRobin>, Router<u32>);
     impl Actor for Routes {
         type Message = u32;
-        fn receive(&mut self, message: u32, _: &mut Context<u32>) -> Done {
+        fn receive(&mut self, message: u32, _: &mut Context<u32>) -> HandlerResult {
             self.0.route(message);
             self.1.tell(message);
             Ok(())
@@ -137,7 +137,7 @@ fn threads_keep_their_own_positions() {
 struct Counts(Arc<AtomicUsize>);
 impl Actor for Counts {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }
@@ -158,13 +158,13 @@ fn loads_are_read_against_a_push_and_a_take() {
             move || actor.tell(1u32)
         });
         match actors[0].load() {
-            Load::Idle => {}
-            Load::Busy { queued } => assert!(queued <= 1, "{queued} of one message"),
+            RecipientLoad::Idle => {}
+            RecipientLoad::Busy { queued } => assert!(queued <= 1, "{queued} of one message"),
             other => panic!("{other:?} is none of its states"),
         }
         router.route(2u32);
         pusher.join().unwrap();
-        assert_eq!(actors.each_ref().map(ActorRef::load), [Load::Idle; 2], "all is done");
+        assert_eq!(actors.each_ref().map(ActorRef::load), [RecipientLoad::Idle; 2], "all is done");
         // Two idle ones: the next two messages go to one each.
         let [first, second] = read(&counts);
         assert_eq!(first + second, 2);

@@ -23,7 +23,7 @@ struct Routee {
 
 impl Actor for Routee {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         self.handled[self.index % 2].fetch_add(1, SeqCst);
         Ok(())
     }

@@ -19,7 +19,7 @@ struct Counts(Arc<AtomicUsize>);
 
 impl Actor for Counts {
     type Message = u32;
-    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done {
+    fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }

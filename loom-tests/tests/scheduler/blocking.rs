@@ -68,7 +68,7 @@ fn no_job_is_stranded_at_the_bound() {
 fn pinned_thread_parks_while_its_actor_is_woken() {
     model("pinned_thread_parks_while_its_actor_is_woken", &[4, 11], 3, 140, || {
         let threads = PinnedThreads::start("model", 1, None).expect("good settings");
-        let home = threads.new_home().expect("a thread");
+        let home = threads.new_placement().expect("a thread");
         let ran = Event::new();
         let job = {
             let ran = ran.clone();
@@ -93,7 +93,7 @@ fn pinned_thread_parks_while_its_actor_is_woken() {
 fn pinned_release_races_park() {
     model("pinned_release_races_park", &[4, 12], 3, 35, || {
         let threads = PinnedThreads::start("model", 1, None).expect("good settings");
-        let home = threads.new_home().expect("a thread");
+        let home = threads.new_placement().expect("a thread");
         let job = Job::new(|_| {});
         job.wake(|task| home.schedule(task));
         home.release();

@@ -86,7 +86,7 @@ impl Writer {
 
 impl Actor for Writer {
     type Message = WriterMsg;
-    fn receive(&mut self, message: WriterMsg, _: &mut Context<WriterMsg>) -> Done {
+    fn receive(&mut self, message: WriterMsg, _: &mut Context<WriterMsg>) -> HandlerResult {
         match message {
             WriterMsg::Collect => self.collect(),
             WriterMsg::Written(call) => call.answer(|Written| self.written.clone()),

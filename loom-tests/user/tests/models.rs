@@ -65,7 +65,7 @@ struct Ear(Arc<AtomicUsize>);
 
 impl Actor for Ear {
     type Message = usize;
-    fn receive(&mut self, message: usize, _: &mut Context<usize>) -> Done {
+    fn receive(&mut self, message: usize, _: &mut Context<usize>) -> HandlerResult {
         // Ordering: Relaxed; a sum, and nothing rests on its order.
         self.0.fetch_add(message, Ordering::Relaxed);
         Ok(())

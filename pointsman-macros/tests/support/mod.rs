@@ -64,11 +64,11 @@ impl<T> Answerable for Expiring<T> {
 }
 
 pub mod topology {
-    pub trait Carries<M>: From<M> + Sized {
+    pub trait Wraps<M>: From<M> + Sized {
         fn give_back(self) -> Result<M, Self>;
     }
 
-    impl<M> Carries<M> for M {
+    impl<M> Wraps<M> for M {
         fn give_back(self) -> Result<M, Self> {
             Ok(self)
         }

@@ -46,7 +46,7 @@ fn an_actor_that_stops_itself_leaves_each_letter_in_one_place() {
 }
 
 enum Watch {
-    Begin(AnyRef),
+    Begin(AnyActorRef),
     Count,
 }
 
@@ -54,14 +54,14 @@ struct Watcher(Arc<AtomicUsize>);
 
 impl Actor for Watcher {
     type Message = Watch;
-    fn receive(&mut self, message: Watch, ctx: &mut Context<Watch>) -> Done {
+    fn receive(&mut self, message: Watch, ctx: &mut Context<Watch>) -> HandlerResult {
         match message {
             Watch::Begin(actor) => ctx.watch(&actor)?,
             Watch::Count => {}
         }
         Ok(())
     }
-    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Watch>) -> Done {
+    fn terminated(&mut self, _: Terminated, ctx: &mut Context<Watch>) -> HandlerResult {
         self.0.fetch_add(1, SeqCst);
         ctx.stop();
         Ok(())
@@ -80,7 +80,7 @@ fn a_watch_that_races_the_end_brings_one_notice() {
         });
         let senders = [stage.tells(0, 2, &to)];
         for watcher in &watchers {
-            watcher.tell(Watch::Begin(to.any().expect("an actor")));
+            watcher.tell(Watch::Begin(to.untyped().expect("an actor")));
             watcher.tell(Watch::Count);
         }
         to.stop();
@@ -109,7 +109,7 @@ enum Post {
 
 impl Actor for Waiter {
     type Message = Post;
-    fn receive(&mut self, message: Post, ctx: &mut Context<Post>) -> Done {
+    fn receive(&mut self, message: Post, ctx: &mut Context<Post>) -> HandlerResult {
         match message {
             Post::Letter(letter) if self.is_open => letter.read(1),
             Post::Letter(letter) => ctx.stash(Post::Letter(letter))?,
@@ -151,7 +151,7 @@ fn what_is_put_aside_outlives_a_restart() {
 fn senders_wait_for_room_in_a_mailbox_of_one() {
     scenario("senders_wait_for_room_in_a_mailbox_of_one", || {
         let stage = stage(WORKERS);
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX));
         let to = stage.system.actor("narrow").mailbox(mailbox).spawn(stage.clerk(1)).expect("sound");
         let senders = [0, 1, 2].map(|sender| stage.tells(sender, 2, &to));
         stage.tally.wait_for(6);
@@ -165,7 +165,7 @@ fn senders_wait_for_room_in_a_mailbox_of_one() {
 fn senders_who_wait_for_room_are_let_go_by_the_end() {
     scenario("senders_who_wait_for_room_are_let_go_by_the_end", || {
         let stage = stage(WORKERS);
-        let mailbox = Mailbox::bounded(1).on_full(Full::Wait(Duration::MAX));
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX));
         let to = stage.system.actor("narrow").mailbox(mailbox).spawn(stage.clerk(1)).expect("sound");
         let senders = [0, 1, 2].map(|sender| stage.tries(sender, 2, &to));
         to.stop();
@@ -179,7 +179,7 @@ fn senders_who_wait_for_room_are_let_go_by_the_end() {
 fn a_mailbox_of_one_refuses_the_rest() {
     scenario("a_mailbox_of_one_refuses_the_rest", || {
         let stage = stage(WORKERS);
-        let mailbox = Mailbox::bounded(1).on_full(Full::Reject);
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Reject);
         let to = stage.system.actor("narrow").mailbox(mailbox).spawn(stage.clerk(1)).expect("sound");
         let senders = [0, 1, 2].map(|sender| stage.tries(sender, 2, &to));
         let back: usize = join(senders).iter().sum();
@@ -193,7 +193,7 @@ fn a_mailbox_of_one_refuses_the_rest() {
 fn a_mailbox_of_one_keeps_the_newest() {
     scenario("a_mailbox_of_one_keeps_the_newest", || {
         let stage = stage(WORKERS);
-        let mailbox = Mailbox::bounded(1).on_full(Full::DropOldest);
+        let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::DropOldest);
         let to = stage.system.actor("narrow").mailbox(mailbox).spawn(stage.clerk(1)).expect("sound");
         let senders = [stage.tells(0, 3, &to), stage.tells(1, 3, &to)];
         join(senders);
@@ -212,7 +212,7 @@ struct Parent {
 
 impl Actor for Parent {
     type Message = Job;
-    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> Done {
+    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> HandlerResult {
         let tally = self.tally.clone();
         let child = ctx.actor(&format!("child{}", job.sender())).spawn(move || Clerk::new(3, &tally));
         match child {

@@ -158,7 +158,7 @@ impl Clerk {
         Self { name, tally: tally.clone() }
     }
 
-    fn work(&self, job: Job, ctx: &mut Context<Job>) -> Done {
+    fn work(&self, job: Job, ctx: &mut Context<Job>) -> HandlerResult {
         match job {
             Job::Read(letter) => letter.read(self.name),
             Job::Fail(letter) => {
@@ -171,7 +171,7 @@ impl Clerk {
             }
             Job::Retire(letter) => {
                 letter.read(self.name);
-                ctx.retire();
+                ctx.passivate();
             }
             Job::Pass(letter, next) => {
                 letter.read(self.name);
@@ -189,7 +189,7 @@ impl Clerk {
 
 impl Actor for Clerk {
     type Message = Job;
-    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> Done {
+    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> HandlerResult {
         let was_busy = self.tally.busy.lock().unwrap().insert(self.name, true);
         assert_ne!(was_busy, Some(true), "two threads run actor {}", self.name);
         // Others may come meanwhile.

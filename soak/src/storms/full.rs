@@ -18,19 +18,19 @@ pub struct Full1 {
 /// Each kind of mailbox, and whether it keeps the order of a sender's messages.
 fn mailboxes() -> Vec<(Mailbox, bool)> {
     let bounded = |policy| Mailbox::bounded(1).on_full(policy);
-    let brief = Full::Wait(Duration::from_micros(200));
+    let brief = OverflowPolicy::Wait(Duration::from_micros(200));
     let number = |parcel: &Parcel| (parcel.number % 3) as usize;
     vec![
-        (bounded(Full::Reject), true),
-        (bounded(Full::DropOldest), true),
-        (bounded(Full::DropNewest), true),
+        (bounded(OverflowPolicy::Reject), true),
+        (bounded(OverflowPolicy::DropOldest), true),
+        (bounded(OverflowPolicy::DropNewest), true),
         (bounded(brief), true),
         (Mailbox::priority(move |parcel| number(parcel) as i64).capacity(1), false),
         (Mailbox::lanes(3, number).capacity(1).guard(4), false),
-        (Mailbox::lanes(3, number).capacity(1).on_full(Full::DropNewest), false),
+        (Mailbox::lanes(3, number).capacity(1).on_full(OverflowPolicy::DropNewest), false),
         (Mailbox::control_aware(move |parcel| number(parcel) == 0).capacity(1).on_full(brief), false),
         // Not full so soon, so that the order in them is put to the test.
-        (Mailbox::bounded(100).on_full(Full::DropOldest), true),
+        (Mailbox::bounded(100).on_full(OverflowPolicy::DropOldest), true),
         (Mailbox::lanes(3, number).guard(10), false),
     ]
 }

@@ -6,7 +6,7 @@ use crate::scene::{Ground, Scene, post};
 use crate::worker::Yard;
 use pointsman::SpawnError;
 use pointsman::prelude::*;
-use pointsman::topology::{Group, RestartPolicy, Start, WhileRestarting};
+use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use std::time::Duration;
 
 pub struct Keyed {
@@ -27,7 +27,7 @@ impl Keyed {
             .group(&ground.name("keyed"))
             .by_key(
                 move |parcel: &Parcel| key_of(parcel, keys),
-                move |_: &mut Context<Parcel>, start: &Start<u64>| yard.worker_at(*start.key()),
+                move |_: &mut Context<Parcel>, start: &SpawnInfo<u64>| yard.worker_at(*start.key()),
             )
             .restart(policy)
             .while_restarting(WhileRestarting::Queue)

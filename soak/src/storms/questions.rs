@@ -57,7 +57,7 @@ struct Clerk {
 
 impl Actor for Clerk {
     type Message = Call<Question>;
-    fn receive(&mut self, call: Call<Question>, _: &mut Context<Call<Question>>) -> Done {
+    fn receive(&mut self, call: Call<Question>, _: &mut Context<Call<Question>>) -> HandlerResult {
         match self.dice.roll(40) {
             0 => call.answer(|Question(witness)| (false, witness)),
             1 => drop(call),

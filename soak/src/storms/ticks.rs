@@ -30,13 +30,13 @@ impl Ticker {
 impl Actor for Ticker {
     type Message = Tick;
 
-    fn started(&mut self, ctx: &mut Context<Tick>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Tick>) -> HandlerResult {
         ctx.every(Duration::from_millis(2 + self.dice.roll(9) as u64), || Tick);
         self.set(ctx);
         Ok(())
     }
 
-    fn receive(&mut self, _: Tick, ctx: &mut Context<Tick>) -> Done {
+    fn receive(&mut self, _: Tick, ctx: &mut Context<Tick>) -> HandlerResult {
         self.books.count(Count::Ticked, 1);
         if let Some(timer) = self.waiting.take() {
             ctx.cancel(timer);

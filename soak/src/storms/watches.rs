@@ -59,14 +59,14 @@ const WATCHED_EACH: usize = 4;
 impl Actor for Watcher {
     type Message = ();
 
-    fn started(&mut self, ctx: &mut Context<()>) -> Done {
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         for number in 0..WATCHED_EACH {
             ctx.watch(&self.watched[(self.first + number) % ACTORS])?;
         }
         Ok(())
     }
 
-    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> Done {
+    fn receive(&mut self, (): (), ctx: &mut Context<()>) -> HandlerResult {
         for number in 0..self.takes_back {
             ctx.unwatch(&self.watched[(self.first + number) % ACTORS]);
         }

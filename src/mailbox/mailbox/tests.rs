@@ -1,9 +1,11 @@
 //! The tests cover single-threaded behaviour, and stress with real threads; the races are models in `loom-tests`.
 
-use crate::mailbox::backpressure::Bell;
+use crate::mailbox::backpressure::NotFullNotify;
 use crate::mailbox::block::Block;
 use crate::mailbox::chain::Cursor;
-use crate::mailbox::mailbox::{Drained, Glance, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed};
+use crate::mailbox::mailbox::{
+    DrainStep, LoadSnapshot, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed,
+};
 use crate::mailbox::system_queue::Position;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, thread};
@@ -51,7 +53,7 @@ fn messages_come_in_order_over_many_blocks() {
     }
     assert_eq!(mailbox.gate.len(), 0);
     idle(owner);
-    assert_eq!(mailbox.gate.glance(), Glance::Idle);
+    assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn a_waiting_sender_gives_up_at_its_deadline() {
 fn a_bell_rings_when_there_is_room_until_it_is_dismissed() {
     let mailbox = Plain::<u32>::bounded((), capacity(1), true);
     let mut owner = awake(&mailbox);
-    let bell = Arc::new(Bell::new());
+    let bell = Arc::new(NotFullNotify::new());
     mailbox.enlist(&bell);
     for expected in [1, 2] {
         assert!(mailbox.push(expected).is_ok());
@@ -264,21 +266,21 @@ fn a_ring_keeps_what_the_owner_has_seen() {
     assert!(owner.has_reached(position));
     assert_eq!(take(&mut owner), Some(3));
     idle(owner);
-    assert_eq!(mailbox.gate.glance(), Glance::Idle);
+    assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
 }
 
 #[test]
 fn idle_and_empty_is_neither_running_nor_suspended() {
     let mailbox = Plain::<u32>::unbounded(());
-    assert_eq!(mailbox.gate.glance(), Glance::Idle);
+    assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     assert!(mailbox.push(1).expect("open").wakes());
     // SAFETY: the push handed us the token.
     let mut owner = unsafe { mailbox.owner() };
     assert_eq!(take(&mut owner), Some(1));
-    assert!(mailbox.gate.len() == 0 && mailbox.gate.glance() == Glance::Busy { queued: 0 });
+    assert!(mailbox.gate.len() == 0 && mailbox.gate.load_snapshot() == LoadSnapshot::Busy { queued: 0 });
     owner.set_suspended(true);
     owner.try_suspend().expect("nothing in the lane");
-    assert_eq!(mailbox.gate.glance(), Glance::Suspended);
+    assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Suspended);
 }
 
 #[test]
@@ -293,7 +295,7 @@ fn the_lane_keeps_order_and_closes() {
     let taken: Vec<_> = owner.take_system().collect();
     assert_eq!(taken, [(Position::At(1), 1), (Position::At(2), 2), (Position::At(3), 3)]);
     assert_eq!(mailbox.gate.send_system(4, Position::Immediate), Ok(SystemPushed::Queued));
-    assert_eq!(owner.close_lane().count(), 1);
+    assert_eq!(owner.close_system_queue().count(), 1);
     assert_eq!(mailbox.gate.send_system(5, Position::Immediate), Err(5));
     assert!(!owner.has_system());
 }
@@ -421,9 +423,9 @@ impl Round {
         owner.close();
         loop {
             match owner.drain_next() {
-                Drained::Message(message) => _ = self.see(message),
-                Drained::Busy => thread::yield_now(),
-                Drained::Done => break,
+                DrainStep::Message(message) => _ = self.see(message),
+                DrainStep::Busy => thread::yield_now(),
+                DrainStep::Done => break,
             }
         }
         self.ended.store(true, Ordering::Release);
@@ -474,7 +476,7 @@ fn stress(make: fn() -> Plain<(usize, usize)>) {
         let closed = world.mailbox.gate.is_closed();
         assert_eq!(closed, world.ended.load(Ordering::Acquire));
         assert_eq!(closed, seen.count >= world.close_after);
-        assert!(closed || world.mailbox.gate.glance() == Glance::Idle);
+        assert!(closed || world.mailbox.gate.load_snapshot() == LoadSnapshot::Idle);
     }
 }
 

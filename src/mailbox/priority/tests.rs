@@ -1,8 +1,10 @@
 //! The tests compare priority mailboxes with a plain model in one thread, and run them under stress; the races are
 //! models in `loom-tests`.
 
-use crate::mailbox::mailbox::{Drained, Glance, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed};
-use crate::mailbox::priority::{Order, Shape, is_sparse};
+use crate::mailbox::mailbox::{
+    DrainStep, LoadSnapshot, Mailbox, Owner, Pushed, Ready, Refused, SystemPushed,
+};
+use crate::mailbox::priority::{PriorityOrder, Shape, is_sparse};
 use crate::mailbox::system_queue::Position;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock, thread};
@@ -18,11 +20,11 @@ struct Urgent(i64, u64);
 type Tested<M> = Mailbox<(), (), M>;
 
 fn lanes(count: usize, guard: u32) -> Shape {
-    Shape::Lanes { count: NonZeroUsize::new(count).expect("not 0"), guard: NonZeroU32::new(guard) }
+    Shape::ClassQueues { count: NonZeroUsize::new(count).expect("not 0"), guard: NonZeroU32::new(guard) }
 }
 
-fn by_key(shape: Shape) -> Order<Urgent> {
-    Order::new(shape, StdArc::new(|message: &Urgent| message.0))
+fn by_key(shape: Shape) -> PriorityOrder<Urgent> {
+    PriorityOrder::new(shape, StdArc::new(|message: &Urgent| message.0))
 }
 
 fn unbounded(shape: Shape) -> Tested<Urgent> {
@@ -62,7 +64,7 @@ fn lower_ranks_go_first_and_equal_ones_in_the_order_sent() {
     push(&mailbox, &[(5, 0), (-1, 1), (5, 2), (i64::MAX, 3), (0, 4), (-1, 5), (i64::MIN, 6)]);
     assert_eq!(take_all(&mut owner), [6, 1, 5, 4, 0, 2, 3]);
     owner.try_idle().expect("nothing to do");
-    assert_eq!(mailbox.gate.glance(), Glance::Idle);
+    assert_eq!(mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
 }
 
 #[test]
@@ -163,15 +165,15 @@ fn a_drain_sorts_nothing_any_more() {
             message.0
         }
     });
-    let mailbox = Tested::ordered((), Order::new(Shape::Ranks, key), None);
+    let mailbox = Tested::ordered((), PriorityOrder::new(Shape::Ranks, key), None);
     let mut owner = awake(&mailbox);
     push(&mailbox, &[(3, 0), (2, 1)]);
     assert!(matches!(owner.ready(), Ready::Message(_)));
     push(&mailbox, &[(1, 2), (0, 3)]);
     assert_eq!(owner.close(), 4);
     let drained = std::iter::from_fn(|| match owner.drain_next() {
-        Drained::Message(message) => Some(message.1),
-        Drained::Busy | Drained::Done => None,
+        DrainStep::Message(message) => Some(message.1),
+        DrainStep::Busy | DrainStep::Done => None,
     });
     assert_eq!(drained.collect::<Vec<_>>(), [1, 0, 2, 3]);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
@@ -185,7 +187,7 @@ fn a_message_whose_key_panics_goes_last_and_the_panic_comes_once() {
             assert!(message.0 >= 0, "as told");
             message.0
         });
-        let mailbox = Tested::ordered((), Order::new(shape, key), None);
+        let mailbox = Tested::ordered((), PriorityOrder::new(shape, key), None);
         let mut owner = awake(&mailbox);
         push(&mailbox, &[(0, 0), (-1, 1), (0, 2), (1, 3)]);
         assert!(matches!(owner.ready(), Ready::Panicked(_)));
@@ -210,7 +212,7 @@ fn nothing_leaks_when_the_mailbox_is_dropped() {
     }
     for shape in [Shape::Ranks, lanes(4, 1)] {
         let dropped = StdArc::new(AtomicUsize::new(0));
-        let order = Order::new(shape, StdArc::new(|message: &Counted| message.1));
+        let order = PriorityOrder::new(shape, StdArc::new(|message: &Counted| message.1));
         let mailbox = Tested::ordered((), order, None);
         let mut owner = awake(&mailbox);
         for number in 0..200 {
@@ -239,20 +241,20 @@ struct Plain {
 
 impl Plain {
     fn new(shape: Shape) -> Self {
-        let count = if let Shape::Lanes { count, .. } = shape { count.get() } else { 1 };
+        let count = if let Shape::ClassQueues { count, .. } = shape { count.get() } else { 1 };
         Self { shape, list: Vec::new(), taken: Vec::new(), pushed: 0, since: vec![0; count] }
     }
 
     fn lane(&self, key: i64) -> i64 {
         match self.shape {
             Shape::Ranks => key,
-            Shape::Lanes { count, .. } => key.clamp(0, count.get() as i64 - 1),
+            Shape::ClassQueues { count, .. } => key.clamp(0, count.get() as i64 - 1),
         }
     }
 
     fn push(&mut self, message: Urgent) {
         let key = self.lane(message.0);
-        if matches!(self.shape, Shape::Lanes { .. }) && self.list.iter().all(|other| other.1 != key) {
+        if matches!(self.shape, Shape::ClassQueues { .. }) && self.list.iter().all(|other| other.1 != key) {
             self.since[key as usize] = self.taken.len();
         }
         self.list.push((self.pushed, key, message.1));
@@ -267,7 +269,7 @@ impl Plain {
     fn take(&mut self) -> Option<u64> {
         let first = self.list.iter().map(|message| message.1).min()?;
         let key = match self.shape {
-            Shape::Lanes { guard: Some(guard), .. } => {
+            Shape::ClassQueues { guard: Some(guard), .. } => {
                 let mut waiting: Vec<i64> = self.list.iter().map(|message| message.1).collect();
                 waiting.sort_unstable();
                 let due = waiting.into_iter().find(|lane| self.passed(*lane) >= guard.get() as usize);
@@ -277,7 +279,7 @@ impl Plain {
         };
         let place = self.list.iter().position(|message| message.1 == key)?;
         self.taken.push((key, self.lowest()));
-        if matches!(self.shape, Shape::Lanes { .. }) {
+        if matches!(self.shape, Shape::ClassQueues { .. }) {
             self.since[key as usize] = self.taken.len();
         }
         Some(self.list.remove(place).2)
@@ -353,7 +355,7 @@ fn ordered_mailboxes_do_what_a_plain_list_does() {
         let mut owner = owner.unwrap_or_else(|| awake(&mailbox));
         owner.close();
         let mut left = 0;
-        while let Drained::Message(_) = owner.drain_next() {
+        while let DrainStep::Message(_) = owner.drain_next() {
             left += 1;
         }
         assert_eq!(left, plain.list.len(), "seed {seed}");
@@ -372,7 +374,7 @@ fn stress_keeps_the_order_of_each_sender_and_key() {
             /// The lock is never waited for: a second owner fails the test.
             last: Mutex<([[u64; 3]; SENDERS as usize], u64)>,
         }
-        let order = Order::new(shape, StdArc::new(|message: &(i64, u64, u64)| message.0));
+        let order = PriorityOrder::new(shape, StdArc::new(|message: &(i64, u64, u64)| message.0));
         let bound = NonZeroUsize::new(50).map(|capacity| (capacity, true));
         let world = Arc::new(World {
             mailbox: Tested::ordered((), order, bound),
@@ -415,7 +417,7 @@ fn stress_keeps_the_order_of_each_sender_and_key() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(lock(&world.last).1, SENDERS * each, "{shape:?}");
-        assert_eq!(world.mailbox.gate.glance(), Glance::Idle);
+        assert_eq!(world.mailbox.gate.load_snapshot(), LoadSnapshot::Idle);
     }
 }
 

@@ -8,24 +8,24 @@ use crate::util::reclaim;
 use std::fmt;
 use std::ops::Deref;
 
-/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`Router`](crate::Router), and
+/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`RouterHandle`](crate::RouterHandle), and
 /// so to the [`ActorRef`] that routes.
 ///
 /// # Waiting
 ///
 /// [`routees`](Self::routees) and [`resize_by`](Self::resize_by) wait for the router's head, as
-/// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head)
+/// [there](crate::RouterHandle#waiting). An actor on a work-stealing worker asks the [head](crate::RouterHandle::head)
 /// instead: `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
-pub struct Router<M: Send + 'static>(crate::Router<M>);
+pub struct RouterHandle<M: Send + 'static>(crate::Router<M>);
 
-impl<M: Send + 'static> Router<M> {
+impl<M: Send + 'static> RouterHandle<M> {
     pub(crate) fn new(router: crate::Router<M>) -> Self {
         Self(router)
     }
 
     /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router.
     /// GoAkt's `GetRoutees`. [`routee`](Self::routee) finds who has such a name. For the references of all see
-    /// [`Router::routees`](crate::Router::routees) of the router that this dereferences to.
+    /// [`RouterHandle::routees`](crate::RouterHandle::routees) of the router that this dereferences to.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl<M: Send + 'static> Router<M> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("demo").build()?;
@@ -91,7 +91,7 @@ impl<M: Send + 'static> Router<M> {
             if table.is_empty() {
                 Err(message)
             } else {
-                let row = shared.info.system.ledger().mine();
+                let row = shared.info.system.ledger().for_this_thread();
                 row.sent(1);
                 let cx = RouteContext::new(row, &shared.info);
                 let taken = cx.deliver_to_all(message, table).map_err(SendError::into_inner);
@@ -115,7 +115,7 @@ impl<M: Send + 'static> Router<M> {
     }
 }
 
-impl<M: Send + 'static> Deref for Router<M> {
+impl<M: Send + 'static> Deref for RouterHandle<M> {
     type Target = crate::Router<M>;
 
     fn deref(&self) -> &crate::Router<M> {
@@ -123,13 +123,13 @@ impl<M: Send + 'static> Deref for Router<M> {
     }
 }
 
-impl<M: Send + 'static> Clone for Router<M> {
+impl<M: Send + 'static> Clone for RouterHandle<M> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<M: Send + 'static> fmt::Debug for Router<M> {
+impl<M: Send + 'static> fmt::Debug for RouterHandle<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -20,7 +20,7 @@
 //! }
 //! impl Actor for Shard {
 //!     type Message = Call<Lookup>;
-//!     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> Done {
+//!     fn receive(&mut self, call: Call<Lookup>, _: &mut Context<Call<Lookup>>) -> HandlerResult {
 //!         call.answer(|Lookup(name)| name.len() + self.index - self.index);
 //!         Ok(())
 //!     }
@@ -45,8 +45,8 @@ pub(crate) mod handle;
 pub(crate) mod spawn;
 pub(crate) mod strategy;
 
-pub use crate::ask::ask_or_back::{AskOrBack, StatusFailure};
+pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::routing::goakt::error::RouterError;
-pub use crate::routing::goakt::handle::Router;
+pub use crate::routing::goakt::handle::RouterHandle;
 pub use crate::routing::goakt::spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};
 pub use crate::routing::goakt::strategy::{RoutingStrategy, Unset};

@@ -4,14 +4,14 @@ use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Held, spawn_held};
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::{Directive, Restart, Strategy};
 use crate::core::system::SystemRef;
 use crate::failure::{FailureKind, guarded};
 use crate::mailbox::kind::MailboxChoice;
 use crate::routing::goakt::error::RouterError;
-use crate::routing::goakt::handle::Router;
+use crate::routing::goakt::handle::RouterHandle;
 use crate::routing::goakt::strategy::{RoutingStrategy, Unset};
 use crate::routing::logics::broadcast::Broadcast;
 use crate::routing::logics::consistent_hashing::{ConsistentHashing, WithoutKey};
@@ -47,7 +47,7 @@ pub const VIRTUAL_NODES: u32 = 150;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
@@ -64,7 +64,7 @@ pub const VIRTUAL_NODES: u32 = 150;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # let system = System::builder("demo").build().unwrap();
 /// let workers = system.spawn_router("workers", 10, |_| Worker).round_robin().random();
@@ -97,10 +97,10 @@ impl SystemRef {
         I: IntoActor<Actor = A>,
     {
         let factory = StdArc::new(Guarded::new(factory));
-        let make = move |head: &AnyRef, number: u32, settings: &RouteeSettings| {
+        let make = move |head: &AnyActorRef, number: u32, settings: &RouteeSettings| {
             make_routee::<A, I, _>(&factory, head, number, settings).map(NewRoutee::Own)
         };
-        let check = |parent: &AnyRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
+        let check = |parent: &AnyActorRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {
             settings.check::<A>(parent, path)
         };
         let mut plan =
@@ -117,7 +117,7 @@ impl SystemRef {
 /// Makes a routee's first state here and now, and those of its restarts when it is restarted.
 fn make_routee<A, I, F>(
     factory: &StdArc<Guarded<F>>,
-    head: &AnyRef,
+    head: &AnyActorRef,
     number: u32,
     settings: &RouteeSettings,
 ) -> Result<Held<A::Message>, SpawnError>
@@ -143,7 +143,7 @@ where
 
 impl<M: Send + 'static> SpawnRouter<M, Unset> {
     /// To all routees, each copy in its routee's mailbox before the next: the default. GoAkt's
-    /// `FanOutRouting`. [`Router::fan_out`] tells how many have taken it.
+    /// `FanOutRouting`. [`RouterHandle::fan_out`] tells how many have taken it.
     pub fn fan_out(self) -> SpawnRouter<M, Broadcast> {
         self.strategy(Broadcast)
     }
@@ -173,7 +173,7 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
     /// # struct Shard;
     /// # impl Actor for Shard {
     /// #     type Message = Put;
-    /// #     fn receive(&mut self, put: Put, _: &mut Context<Put>) -> Done { let _ = put.value; Ok(()) }
+    /// #     fn receive(&mut self, put: Put, _: &mut Context<Put>) -> HandlerResult { let _ = put.value; Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -310,7 +310,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
 
     /// Keeps the router when it has no routees left. Otherwise it ends with the message that finds it empty,
     /// as in GoAkt: that is a dead letter, and then the name is free. Not before, so that
-    /// [`Router::resize_by`] revives it.
+    /// [`RouterHandle::resize_by`] revives it.
     pub fn stay_when_empty(mut self) -> Self {
         self.plan.ends_when_found_empty = false;
         self
@@ -334,7 +334,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     ///
     /// [`RouterError`]. The name is free when this returns, and what was begun ends by itself; where options are wrong,
     /// nothing was begun.
-    pub fn spawn(self) -> Result<Router<M>, RouterError>
+    pub fn spawn(self) -> Result<RouterHandle<M>, RouterError>
     where
         S: RoutingStrategy<M>,
     {
@@ -346,7 +346,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         if let Some(options) = self.two_directives {
             return Err(RouterError::TwoDirectives { router: router.to_owned(), options });
         }
-        Ok(Router::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
+        Ok(RouterHandle::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
     }
 }
 

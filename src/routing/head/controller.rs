@@ -10,7 +10,7 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::RouterPlan;
@@ -26,7 +26,7 @@ const NAME: &str = "routingLogicController";
 /// A controller before its first turn, which it has when this is dropped. It ends there without having been
 /// made, unless the router is complete.
 pub struct HeldController {
-    pub actor: AnyRef,
+    pub actor: AnyActorRef,
     router_is_complete: StdArc<OnceLock<()>>,
     /// A `Held`, of whatever messages.
     _first_turn: Box<dyn Any>,
@@ -62,7 +62,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
     ///         match routees.len() {
     ///             0 => Pick::None,
-    ///             n => Pick::One(self.0.load(Ordering::Relaxed) % n),
+    ///             n => Pick::PendingRestart(self.0.load(Ordering::Relaxed) % n),
     ///         }
     ///     }
     /// }
@@ -71,7 +71,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// struct Chooser(Arc<Favourite>);
     /// impl Actor for Chooser {
     ///     type Message = usize;
-    ///     fn receive(&mut self, index: usize, _: &mut Context<usize>) -> Done {
+    ///     fn receive(&mut self, index: usize, _: &mut Context<usize>) -> HandlerResult {
     ///         self.0.0.store(index, Ordering::Relaxed);
     ///         Ok(())
     ///     }
@@ -79,7 +79,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -102,7 +102,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         I: IntoActor<Actor = C>,
     {
         let mut recipe = Guarded::new(recipe);
-        self.controller = Some(Box::new(move |head: &AnyRef, dispatcher, logic: StdArc<L>| {
+        self.controller = Some(Box::new(move |head: &AnyActorRef, dispatcher, logic: StdArc<L>| {
             let plan = Plan {
                 parent: Ok(head.clone()),
                 name: Some(NAME.to_owned()),

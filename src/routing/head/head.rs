@@ -6,9 +6,9 @@
 //! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
 //! them.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
 use crate::core::strategy::Strategy;
 use crate::dispatch::may_block::without_waiting;
@@ -16,7 +16,7 @@ use crate::failure::{Failure, guarded};
 use crate::routing::head::messages::{Manage, ManageError};
 use crate::routing::head::old_tables::WaitingChanges;
 use crate::routing::head::removal::watch;
-use crate::routing::head::state::{Board, Member};
+use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
 use crate::sync::lock;
@@ -24,32 +24,32 @@ use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
-/// The actor. Its state is on the board, but for the changes that wait: they are there only over a restart.
+/// The actor. Its state is on the head state, but for the changes that wait: they are there only over a restart.
 pub struct Head<M: Send + 'static, L> {
-    pub board: StdArc<Board<M, L>>,
+    pub head_state: StdArc<HeadState<M, L>>,
     pub waiting: WaitingChanges<M>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     type Message = Manage<M>;
 
-    fn receive(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Done {
+    fn receive(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         if let Some(message) = self.unless_waiting(message, ctx) {
             self.handle(message, ctx);
         }
         Ok(())
     }
 
-    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         self.take_waiting(ctx);
         self.begin_ticks(ctx);
         Ok(())
     }
 
     fn stopped(&mut self, ctx: &mut Context<Manage<M>>) {
-        self.board.shared.close();
+        self.head_state.shared.close();
         let former = {
-            let mut members = lock(&self.board.members);
+            let mut members = lock(&self.head_state.members);
             members.is_ending = true;
             std::mem::take(&mut members.list)
         };
@@ -59,13 +59,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
         reclaim::process_domain().collect();
     }
 
-    /// The routees outlive a restart of the head, which restarts them in their places: the board has them.
-    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> Done {
+    /// The routees outlive a restart of the head, which restarts them in their places: the head state has them.
+    fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> HandlerResult {
         self.leave_waiting();
         Ok(())
     }
 
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> Done {
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
         self.change(ctx, |head, _| head.forget(&terminated.actor));
         self.end_if_empty(ctx);
@@ -74,7 +74,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     }
 
     fn supervision(&self) -> Strategy {
-        self.board.strategy.clone()
+        self.head_state.strategy.clone()
     }
 }
 
@@ -109,11 +109,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             }
             Manage::Routees(call) => {
                 let list =
-                    self.board.list().into_iter().map(|member| member.routee.actor().clone()).collect();
+                    self.head_state.list().into_iter().map(|member| member.routee.actor().clone()).collect();
                 call.answer(|_| list);
             }
             Manage::RouteesInfo(call) => {
-                let list = self.board.list().into_iter().map(Member::into_info).collect();
+                let list = self.head_state.list().into_iter().map(Member::into_info).collect();
                 call.answer(|_| list);
             }
             Manage::Drain(call) => {
@@ -153,7 +153,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     ///
     /// A request that could wait for old tables has done so by now.
     fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
-        if self.board.is_ending() {
+        if self.head_state.is_ending() {
             return Err(ManageError::Stopped { path: ctx.path().to_string() });
         }
         match self.old_tables() {
@@ -163,7 +163,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     fn check_pool(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
-        if self.board.make.is_none() {
+        if self.head_state.make.is_none() {
             return Err(ManageError::NotAPool { path: ctx.path().to_string() });
         }
         self.check_open(ctx)
@@ -171,8 +171,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     pub fn resize_to(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
-        let size = self.board.clamp(size);
-        if size == 0 && !self.board.stays_when_empty {
+        let size = self.head_state.clamp(size);
+        if size == 0 && !self.head_state.stays_when_empty {
             return Err(ManageError::EmptyPool { path: ctx.path().to_string() });
         }
         self.forget_closed();
@@ -183,13 +183,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn adjust(&mut self, delta: isize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
         self.forget_closed();
-        let before = self.board.count();
+        let before = self.head_state.count();
         if before == 0 && delta <= 0 {
             return Ok(0);
         }
-        let size = match self.board.clamp(before.saturating_add_signed(delta)) {
+        let size = match self.head_state.clamp(before.saturating_add_signed(delta)) {
             // Its head would live on, and refuse everything.
-            0 if !self.board.stays_when_empty => 1,
+            0 if !self.head_state.stays_when_empty => 1,
             size => size,
         };
         self.set_size(size, ctx)?;
@@ -198,17 +198,17 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Makes so many routees of it, by new ones at the end or by letting the last go.
     fn set_size(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<(), ManageError> {
-        let before = self.board.count();
+        let before = self.head_state.count();
         if size > before {
-            let mut made = self.board.make(size - before).map_err(ManageError::Spawn)?;
-            self.board.publish_with(&mut made);
-            self.board.list()[before..].iter().for_each(|member| watch(ctx, &member.routee));
+            let mut made = self.head_state.make(size - before).map_err(ManageError::Spawn)?;
+            self.head_state.publish_with(&mut made);
+            self.head_state.list()[before..].iter().for_each(|member| watch(ctx, &member.routee));
         } else if size < before {
-            let mut staying = self.board.list();
+            let mut staying = self.head_state.list();
             let leaving = staying.split_off(size);
-            let leavers = self.board.prepare_to_leave(&leaving);
-            self.board.publish(staying);
-            self.board.let_go(leavers, ctx);
+            let batch = self.head_state.prepare_to_leave(&leaving);
+            self.head_state.publish(staying);
+            self.head_state.release_removed(batch, ctx);
             if size == 0 {
                 // Also those that were ending before, or whose notices are on their way: a pool that becomes empty by this
                 // lives on. (`drain` watches its children again.)
@@ -220,14 +220,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     fn add(&mut self, routee: Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
         self.check_open(ctx)?;
-        if self.board.shares_queue {
+        if self.head_state.shares_queue {
             return Err(ManageError::SharedQueue { path: ctx.path().to_string() });
         }
-        let routee = routee.for_router(&self.board.shared.info);
-        let mut list = self.board.list();
+        let routee = routee.for_router(&self.head_state.shared.info);
+        let mut list = self.head_state.list();
         list.push(Member { routee: routee.clone(), own: false });
         let count = list.len();
-        self.board.publish(list);
+        self.head_state.publish(list);
         watch(ctx, &routee);
         Ok(count)
     }
@@ -235,19 +235,19 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn remove(&mut self, routee: &Routee<M>, ctx: &mut Context<Manage<M>>) -> Result<bool, ManageError> {
         self.check_open(ctx)?;
         let (leaving, staying): (Vec<_>, Vec<_>) =
-            self.board.list().into_iter().partition(|member| member.routee.is_meant_by(routee));
+            self.head_state.list().into_iter().partition(|member| member.routee.is_meant_by(routee));
         if leaving.is_empty() {
             return Ok(false);
         }
-        let leavers = self.board.prepare_to_leave(&leaving);
-        self.board.publish(staying);
-        self.board.let_go(leavers, ctx);
+        let batch = self.head_state.prepare_to_leave(&leaving);
+        self.head_state.publish(staying);
+        self.head_state.release_removed(batch, ctx);
         Ok(true)
     }
 
     /// Takes a routee that has ended out of the table, and any that [takes nothing](Self::forget_closed) any more, as one
     /// whose notice came while the logic panicked.
-    fn forget(&mut self, ended: &AnyRef) {
+    fn forget(&mut self, ended: &AnyActorRef) {
         self.forget_all(|any| any == ended || any.is_closed());
     }
 
@@ -256,26 +256,26 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     ///
     /// Not where routees share a queue: the last of them handles what is in it before it ends, whatever it takes else.
     fn forget_closed(&mut self) {
-        if self.board.shares_queue {
+        if self.head_state.shares_queue {
             return;
         }
         // One that stops keeps its mailbox open until its children have ended; what comes into it is not handled.
         self.forget_all(|any| any.is_closed() || any.core().children.is_closed());
     }
 
-    fn forget_all(&mut self, is_gone: impl Fn(&AnyRef) -> bool) {
-        let list = self.board.list();
+    fn forget_all(&mut self, is_gone: impl Fn(&AnyActorRef) -> bool) {
+        let list = self.head_state.list();
         let count = list.len();
         let stays = |member: &Member<M>| member.routee.watched().is_none_or(|any| !is_gone(&any));
         let staying: Vec<_> = list.into_iter().filter(stays).collect();
         if staying.len() < count {
-            self.board.publish(staying);
+            self.head_state.publish(staying);
         }
     }
 
     /// Asked where a routee was to be removed (also one that was none: Akka's rule) or has ended, and nowhere else.
     fn end_if_empty(&mut self, ctx: &mut Context<Manage<M>>) {
-        if !self.board.stays_when_empty && self.board.count() == 0 {
+        if !self.head_state.stays_when_empty && self.head_state.count() == 0 {
             self.drain(ctx);
         }
     }

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// /// Makes its pool larger, and does not wait for it.
@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 ///
 /// impl Actor for Master {
 ///     type Message = MasterMsg;
-///     fn receive(&mut self, message: MasterMsg, ctx: &mut Context<MasterMsg>) -> Done {
+///     fn receive(&mut self, message: MasterMsg, ctx: &mut Context<MasterMsg>) -> HandlerResult {
 ///         match message {
 ///             MasterMsg::Busy => {
 ///                 ctx.ask(self.workers.head(), AdjustPoolSize { delta: 2 }, MasterMsg::Grown);
@@ -283,7 +283,7 @@ pub enum ManageError {
     /// * a handler on a work-stealing worker of any system that does not return, unless it waits in
     ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
     /// * a routed send, a broadcast, or control for all routees that does not return: the sender waits for room in a
-    ///   routee's mailbox ([`Full::Wait`](crate::Full::Wait)); a logic, or a function or
+    ///   routee's mailbox ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)); a logic, or a function or
     ///   [`Recipient`](crate::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
     ///   routee's turn, on a [calling thread](crate::Dispatcher::calling_thread);
     /// * a thread that is in the middle of any of these and is stopped from outside, as by a debugger.

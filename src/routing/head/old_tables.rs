@@ -16,7 +16,7 @@
 //! What the head does by itself is never kept waiting: the end of a routee, which is followed by no further one, and the
 //! end of the router.
 
-use crate::actor::actor::Done;
+use crate::actor::actor::HandlerResult;
 use crate::actor::context::Context;
 use crate::actor::turn::apply;
 use crate::routing::head::head::Head;
@@ -124,7 +124,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// As [`old_tables`](Self::old_tables), of those that are not freed by now.
     fn old_tables_by_now(&self) -> Option<usize> {
-        lock(&self.board.members).old_tables.too_many(self.board.old_tables.bytes_max)
+        lock(&self.head_state.members).old_tables.too_many(self.head_state.old_tables.bytes_max)
     }
 
     /// Whether the routees cannot be changed. Looks at readers only if there is something to be freed.
@@ -140,9 +140,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             Manage::Routees(_) | Manage::RouteesInfo(_) => false,
             Manage::Drain(_) | Manage::AskResizer(_) => return Some(message),
         };
-        let within = self.board.old_tables.within;
+        let within = self.head_state.old_tables.within;
         let must_wait = !self.waiting.list.is_empty() || (changes && !within.is_zero() && self.is_full());
-        if !must_wait || self.board.is_ending() {
+        if !must_wait || self.head_state.is_ending() {
             return Some(message);
         }
         let until = ctx.now().saturating_add(within);
@@ -157,22 +157,22 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             return;
         }
         self.waiting.pause = Some(pause);
-        let head = self.board.shared.info.head.clone();
+        let head = self.head_state.shared.info.head.clone();
         let look = move || {
             // Where the head has ended, so have the changes that waited.
             let _ = head.send_positioned(apply(Self::look_again));
         };
-        let timers = self.board.shared.info.system.timers();
+        let timers = self.head_state.shared.info.system.timers();
         timers.call_at(ctx.now().saturating_add(pause), Box::new(look));
     }
 
     /// The pause is over: does the changes for which there is room, and refuses those that have waited too long.
-    fn look_again(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
+    fn look_again(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         let pause = self.waiting.pause.take().unwrap_or(PAUSE_MIN);
         let before = self.waiting.list.len();
         while let Some((until, message)) = self.waiting.list.pop_front() {
             let changes = !matches!(message, Manage::Routees(_) | Manage::RouteesInfo(_));
-            if changes && ctx.now() < until && !self.board.is_ending() && self.is_full() {
+            if changes && ctx.now() < until && !self.head_state.is_ending() && self.is_full() {
                 self.waiting.list.push_front((until, message));
                 break;
             }
@@ -190,15 +190,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         }
     }
 
-    /// The head is restarted: the changes wait on the board meanwhile.
+    /// The head is restarted: the changes wait on the head state meanwhile.
     pub fn leave_waiting(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
-        lock(&self.board.members).waiting = waiting;
+        lock(&self.head_state.members).waiting = waiting;
     }
 
     /// The head has started, perhaps anew.
     pub fn take_waiting(&mut self, ctx: &Context<Manage<M>>) {
-        self.waiting = std::mem::take(&mut lock(&self.board.members).waiting);
+        self.waiting = std::mem::take(&mut lock(&self.head_state.members).waiting);
         self.waiting.pause = None;
         self.look_later(PAUSE_MIN, ctx);
     }

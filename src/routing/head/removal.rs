@@ -19,12 +19,12 @@
 
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Leaving;
 use crate::core::recipient::Leave;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
-use crate::routing::head::state::{Board, Member};
+use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
 use crate::sync::{HashSet, lock};
@@ -32,37 +32,37 @@ use std::time::Duration;
 
 /// Those that are to leave once they are in no table any more, each with its last message. Made before
 /// anything is changed: it takes user code.
-pub struct Leavers<M: Send + 'static> {
+pub struct RemovalBatch<M: Send + 'static> {
     own: Vec<(ActorRef<M>, Option<M>)>,
     others: Vec<Routee<M>>,
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
-    pub fn prepare_to_leave(&self, leaving: &[Member<M>]) -> Leavers<M> {
-        let mut leavers = Leavers { own: Vec::new(), others: Vec::new() };
+impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
+    pub fn prepare_to_leave(&self, leaving: &[Member<M>]) -> RemovalBatch<M> {
+        let mut batch = RemovalBatch { own: Vec::new(), others: Vec::new() };
         for member in leaving {
             if member.own {
                 let farewell = self.leave.farewell.as_ref().map(|make| make());
-                leavers.own.push((member.routee.actor().clone(), farewell));
+                batch.own.push((member.routee.actor().clone(), farewell));
             } else {
-                leavers.others.push(member.routee.clone());
+                batch.others.push(member.routee.clone());
             }
         }
-        leavers
+        batch
     }
 
     /// Lets routees go that are no longer in the published table.
-    pub fn let_go(&self, leavers: Leavers<M>, ctx: &mut Context<Manage<M>>) {
+    pub fn release_removed(&self, batch: RemovalBatch<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
         // Listed in another place, too, or by another reference, one is still watched.
         // One that the pool has made is in its list once, so where only such leave their own entries need no
         // look.
-        let others = list.iter().filter(|member| !member.own || !leavers.others.is_empty());
-        let listed: HashSet<AnyRef> = others.filter_map(|member| member.routee.watched()).collect();
-        let own = leavers.own.iter().map(|(actor, _)| actor.any());
-        let gone = own.chain(leavers.others.iter().map(Routee::watched)).flatten();
+        let others = list.iter().filter(|member| !member.own || !batch.others.is_empty());
+        let listed: HashSet<AnyActorRef> = others.filter_map(|member| member.routee.watched()).collect();
+        let own = batch.own.iter().map(|(actor, _)| actor.untyped());
+        let gone = own.chain(batch.others.iter().map(Routee::watched)).flatten();
         gone.filter(|actor| !listed.contains(actor)).for_each(|actor| ctx.unwatch(&actor));
-        for (actor, farewell) in leavers.own {
+        for (actor, farewell) in batch.own {
             let leaving = match farewell {
                 Some(_) => Leaving::ByItself,
                 None if list.is_empty() => Leaving::AtOnce,
@@ -86,21 +86,21 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Refuses messages from now on, and stops once the router's own routees have handled what they have.
     pub fn drain(&mut self, ctx: &mut Context<Manage<M>>) {
-        if self.board.is_ending() {
+        if self.head_state.is_ending() {
             return;
         }
-        let leavers = self.board.prepare_to_leave(&self.board.list());
-        self.board.shared.close();
+        let batch = self.head_state.prepare_to_leave(&self.head_state.list());
+        self.head_state.shared.close();
         let former = {
-            let mut members = lock(&self.board.members);
+            let mut members = lock(&self.head_state.members);
             members.is_ending = true;
             std::mem::take(&mut members.list)
         };
         drop(former);
-        self.board.let_go(leavers, ctx);
+        self.head_state.release_removed(batch, ctx);
         // Those, and those that were leaving before.
         for child in ctx.children() {
-            if Some(&child) != self.board.controller.as_ref() {
+            if Some(&child) != self.head_state.controller.as_ref() {
                 let _ = ctx.watch(&child);
             }
         }
@@ -109,8 +109,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     pub fn stop_if_drained(&self, ctx: &Context<Manage<M>>) {
-        if self.board.is_ending()
-            && ctx.children().iter().all(|child| Some(child) == self.board.controller.as_ref())
+        if self.head_state.is_ending()
+            && ctx.children().iter().all(|child| Some(child) == self.head_state.controller.as_ref())
         {
             ctx.stop();
         }

@@ -3,7 +3,7 @@
 
 use crate::actor::spawn::Held;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::routing::head::messages::RouteeInfo;
@@ -28,7 +28,7 @@ impl<B: Send + 'static> HeldBehind for Held<B> {
 }
 
 /// What the head knows, and keeps over its own restarts.
-pub struct Board<M: Send + 'static, L> {
+pub struct HeadState<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
     /// How routees are made; `None` for a group.
@@ -44,7 +44,7 @@ pub struct Board<M: Send + 'static, L> {
     /// What tables that were replaced may take.
     pub old_tables: OldTablesPlan,
     /// The child that is no routee.
-    pub controller: Option<AnyRef>,
+    pub controller: Option<AnyActorRef>,
     /// The reference that routes, for what a leaving routee hands back.
     pub reference: ActorRef<M>,
 }
@@ -70,13 +70,13 @@ pub struct Member<M: Send + 'static> {
 }
 
 /// Routees that the pool has made, before their first turns. Those that were not
-/// [listed](Board::publish_with) by the time that this is dropped end.
-pub struct Made<M: Send + 'static> {
+/// [listed](HeadState::publish_with) by the time that this is dropped end.
+pub struct NewRoutees<M: Send + 'static> {
     routees: Vec<NewRoutee<M>>,
     are_listed: bool,
 }
 
-impl<M: Send + 'static> Drop for Made<M> {
+impl<M: Send + 'static> Drop for NewRoutees<M> {
     fn drop(&mut self) {
         if !self.are_listed {
             self.routees.iter().for_each(|routee| routee.actor().stop());
@@ -86,7 +86,7 @@ impl<M: Send + 'static> Drop for Made<M> {
     }
 }
 
-impl<M: Send + 'static> Made<M> {
+impl<M: Send + 'static> NewRoutees<M> {
     fn members(&self) -> impl Iterator<Item = Member<M>> {
         self.routees.iter().map(|made| Member { routee: Routee::new(made.actor().clone()), own: true })
     }
@@ -118,7 +118,7 @@ impl<M: Send + 'static> Members<M> {
     }
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     /// The routees. No user code runs under the lock: neither theirs nor the logic's.
     pub fn list(&self) -> Vec<Member<M>> {
         lock(&self.members).list.clone()
@@ -133,8 +133,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
     }
 
     /// Makes `count` more routees, or none.
-    pub fn make(&self, count: usize) -> Result<Made<M>, SpawnError> {
-        let mut made = Made { routees: Vec::new(), are_listed: false };
+    pub fn make(&self, count: usize) -> Result<NewRoutees<M>, SpawnError> {
+        let mut made = NewRoutees { routees: Vec::new(), are_listed: false };
         let Some(make) = &self.make else { return Ok(made) };
         check_size(self.count().saturating_add(count), &|| self.shared.info.head.path().to_string())?;
         made.routees.reserve(count);
@@ -168,7 +168,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
 
     /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
     /// dropped.
-    pub fn publish_with(&self, made: &mut Made<M>) {
+    pub fn publish_with(&self, made: &mut NewRoutees<M>) {
         let mut list = self.list();
         list.extend(made.members());
         self.publish(list);

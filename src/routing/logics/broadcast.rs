@@ -123,7 +123,7 @@ pub(crate) fn to_all<M: Clone + Send + 'static>(message: M, routees: &Routees<M>
         Ok(_) => cx.settle(),
         Err(nobody) => {
             cx.nobody_took();
-            cx.bury(nobody.into_inner(), DeadLetterReason::NoRoutee);
+            cx.count_dead_letter(nobody.into_inner(), DeadLetterReason::NoRoutee);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Some messages to all routees, the others by a logic.
 
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;
@@ -56,7 +56,7 @@ where
         self.logic.check()
     }
 
-    fn load(&self, routees: &Routees<M>) -> Load {
+    fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         self.logic.load(routees)
     }
 
@@ -89,7 +89,7 @@ impl<M: Clone + Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// # struct Shard;
     /// # impl Actor for Shard {
     /// #     type Message = ShardMsg;
-    /// #     fn receive(&mut self, _: ShardMsg, _: &mut Context<ShardMsg>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: ShardMsg, _: &mut Context<ShardMsg>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("demo").build()?;

@@ -34,7 +34,7 @@ use std::sync::Arc as StdArc;
 /// # struct Shard;
 /// # impl Actor for Shard {
 /// #     type Message = (String, u32);
-/// #     fn receive(&mut self, _: (String, u32), _: &mut Context<(String, u32)>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: (String, u32), _: &mut Context<(String, u32)>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
@@ -331,7 +331,7 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
 /// # struct Draws;
 /// # impl Actor for Draws {
 /// #     type Message = String;
-/// #     fn receive(&mut self, _: String, _: &mut Context<String>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;

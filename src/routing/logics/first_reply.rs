@@ -30,7 +30,7 @@
 use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
 use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::deferred_send::note_copies;
 use crate::failure::guarded;
@@ -79,7 +79,7 @@ pub fn check_within(within: Duration) -> Result<(), String> {
 
 /// How a race that asks one after the other goes on.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct TailPolicy {
     /// From the start of an attempt to that of the next.
     pub interval: Duration,
     /// A failed attempt does not start the next one.
@@ -104,14 +104,14 @@ type Causes = Vec<(u32, AttemptEnd)>;
 struct Open<M: Send + 'static> {
     asker: StdArc<dyn AskerPort>,
     /// Of the router; by way of it the system's timers are reached.
-    head: AnyRef,
+    head: AnyActorRef,
     routees: Table<M>,
     /// Attempts that have not ended, and the starter's hold.
     under_way: usize,
     /// How attempts ended, in the order in which they did.
     causes: Causes,
     /// Which have ended so.
-    lost: Marks,
+    lost: BitSet,
     within: Duration,
     deadline: Duration,
     alarm: Alarm,
@@ -128,7 +128,7 @@ struct Alarm {
 
 /// Attempts to come.
 struct Queue<M> {
-    pace: Pace,
+    pace: TailPolicy,
     rest: Shuffled,
     /// How many are to be started at once.
     due: usize,
@@ -141,12 +141,12 @@ struct Queue<M> {
 
 /// A set of indices. Those below 64 take no memory of their own.
 #[derive(Default)]
-struct Marks {
+struct BitSet {
     first: u64,
     others: Vec<u64>,
 }
 
-impl Marks {
+impl BitSet {
     /// Adds one; false if it was there.
     fn set(&mut self, index: u32) -> bool {
         let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
@@ -214,7 +214,7 @@ pub fn refuse_at_once<M: Send + 'static>(
     };
     // Before the message is dropped, whose port would say `NoReply`.
     asker.clone().fail_with(error);
-    cx.bury(message, reason);
+    cx.count_dead_letter(message, reason);
     None
 }
 
@@ -252,7 +252,7 @@ pub fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     message: M,
     asker: StdArc<dyn AskerPort>,
     rules: Rules,
-    pace: Pace,
+    pace: TailPolicy,
     mut rest: Shuffled,
     routees: &Routees<M>,
     cx: &RouteContext<'_>,
@@ -327,7 +327,7 @@ struct Making<'a, M: Answerable + Clone + Send + 'static> {
 
 impl<M: Answerable + Clone + Send + 'static> Drop for Making<'_, M> {
     fn drop(&mut self) {
-        self.race.clone().lose(self.index, AttemptEnd::Panicked);
+        self.race.clone().record_failed_attempt(self.index, AttemptEnd::Panicked);
     }
 }
 
@@ -349,7 +349,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             routees: routees.share(),
             under_way: 1,
             causes: Vec::new(),
-            lost: Marks::default(),
+            lost: BitSet::default(),
             within: rules.within,
             deadline,
             alarm: Alarm { number: 0, timer: None },
@@ -374,7 +374,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let Some(copy) = copy.take() else { unreachable!("just made") };
         if !can_answer {
             // A clone without the port that the message had: nobody will hear of this attempt.
-            self.clone().lose(index, AttemptEnd::NoReply);
+            self.clone().record_failed_attempt(index, AttemptEnd::NoReply);
         }
         // Others are asked, too.
         note_copies();
@@ -384,16 +384,16 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let is_taken = done.is_ok();
         if let Err(refused) = done {
             // Before the copy is dropped.
-            self.clone().lose(index, AttemptEnd::Refused(DeadLetterReason::of(&refused)));
+            self.clone().record_failed_attempt(index, AttemptEnd::Refused(DeadLetterReason::of(&refused)));
             cx.refuse_copy(routee, refused);
         }
         is_taken
     }
 
     /// Makes an attempt that has begun, as a delivery of its own.
-    fn attempt_later(self: &StdArc<Self>, head: &AnyRef, start: Start<M>, kept: &Option<M>) {
+    fn attempt_later(self: &StdArc<Self>, head: &AnyActorRef, start: Start<M>, kept: &Option<M>) {
         let info = RouterInfo::new::<M>(head.clone(), self.router.number());
-        let row = info.system.ledger().mine();
+        let row = info.system.ledger().for_this_thread();
         row.sent(1);
         let cx = RouteContext::new(row, &info);
         let make = || match (start.last, kept) {
@@ -425,7 +425,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             self.look(|open| open.take_kept(&mut kept).then(|| open.head.clone())).flatten()
         {
             if !self.is_wanted() {
-                self.give_up();
+                self.abandon_race();
                 break;
             }
             let now = now(&head);
@@ -450,7 +450,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             let Some(race) = open.as_mut() else { return };
             race.alarm.number += 1;
             let stale = race.alarm.timer.take().map(|timer| (race.head.clone(), timer));
-            let ring = Ring { race: self.clone(), number: race.alarm.number };
+            let ring = AlarmSetting { race: self.clone(), number: race.alarm.number };
             let due = race.next_alarm();
             let timers = race.head.core().system.timers();
             match timers.try_call_at(due, Box::new(move || ring.ring())) {
@@ -502,7 +502,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
     }
 
     /// Nobody waits for the outcome any more.
-    fn give_up(&self) {
+    fn abandon_race(&self) {
         let open = lock(&self.open).take();
         if let Some(open) = open {
             // Counted where the asker has left.
@@ -525,18 +525,18 @@ impl<M: Send + 'static> Race<M> {
 }
 
 /// A setting of the alarm.
-struct Ring<M: Answerable + Clone + Send + 'static> {
+struct AlarmSetting<M: Answerable + Clone + Send + 'static> {
     race: StdArc<Race<M>>,
     number: u64,
 }
 
-impl<M: Answerable + Clone + Send + 'static> Ring<M> {
+impl<M: Answerable + Clone + Send + 'static> AlarmSetting<M> {
     fn ring(self) {
         self.race.rings(self.number);
     }
 }
 
-impl<M: Answerable + Clone + Send + 'static> Drop for Ring<M> {
+impl<M: Answerable + Clone + Send + 'static> Drop for AlarmSetting<M> {
     /// Without having rung, and with no other setting: the system's timers have ended.
     fn drop(&mut self) {
         if self.race.look(|open| open.alarm.number) == Some(self.number) {
@@ -674,7 +674,7 @@ impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
         drop_guarded(routee);
     }
 
-    fn lose(self: StdArc<Self>, index: u32, end: AttemptEnd) {
+    fn record_failed_attempt(self: StdArc<Self>, index: u32, end: AttemptEnd) {
         let ended = {
             let mut open = lock(&self.open);
             let Some(race) = open.as_mut() else { return };
@@ -699,7 +699,7 @@ impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
     }
 }
 
-fn now(head: &AnyRef) -> Duration {
+fn now(head: &AnyActorRef) -> Duration {
     head.core().system.timers().now()
 }
 
@@ -714,7 +714,7 @@ fn path_of<M: Send + 'static>(routee: &Routee<M>) -> ActorPath {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::core::error::SendError;
-    use crate::core::recipient::{Accepted, Recipient};
+    use crate::core::recipient::{DeliveryStatus, Recipient};
     use crate::prelude::*;
     use crate::routing::logic::RoutingLogic;
     use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
@@ -735,9 +735,9 @@ mod tests {
     struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
 
     impl Recipient<Call<Get>> for Kept {
-        fn deliver(&self, call: Call<Get>) -> Result<Accepted, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
             lock(&self.0).push(call);
-            Ok(Accepted::Handled)
+            Ok(DeliveryStatus::Handled)
         }
     }
 
@@ -783,7 +783,7 @@ mod tests {
 
     #[test]
     fn each_index_is_new_once() {
-        let mut marks = super::Marks::default();
+        let mut marks = super::BitSet::default();
         let indices = [0, 63, 64, 1000, 127, 128, 1];
         for is_new in [true, false] {
             assert!(indices.iter().all(|index| marks.set(*index) == is_new));

@@ -49,7 +49,7 @@ use std::time::Duration;
 /// struct Worker;
 /// impl Actor for Worker {
 ///     type Message = Call<Square>;
-///     fn receive(&mut self, call: Call<Square>, _: &mut Context<Call<Square>>) -> Done {
+///     fn receive(&mut self, call: Call<Square>, _: &mut Context<Call<Square>>) -> HandlerResult {
 ///         call.answer(|Square(number)| number * number);
 ///         Ok(())
 ///     }

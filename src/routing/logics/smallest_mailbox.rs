@@ -1,6 +1,6 @@
 //! The routee with the least to do.
 
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
@@ -29,7 +29,7 @@ use std::fmt;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
@@ -65,7 +65,7 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         // The table may have shrunk.
         let start = if start < count { start } else { 0 };
         let (before, from) = routees.as_slice().split_at(start);
-        let best = match least(from, start, (None, Load::Closed.rank())) {
+        let best = match least(from, start, (None, RecipientLoad::Closed.rank())) {
             (best, 0) => best,
             best => least(before, 0, best).0,
         };
@@ -110,7 +110,7 @@ fn least<M: Send + 'static>(
 fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
     let others = (0..routees.len()).filter(|index| !cx.was_passed_over(*index));
     let ranked = others.map(|index| (routees.load(index).rank(), index));
-    match ranked.filter(|(rank, _)| *rank < Load::Closed.rank()).min() {
+    match ranked.filter(|(rank, _)| *rank < RecipientLoad::Closed.rank()).min() {
         Some((_, index)) => Pick::One(index),
         None => first_of_the_empty(routees, cx),
     }

@@ -4,7 +4,7 @@ use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
 use crate::routing::logic::{RoutingLogic, deliver_to};
 use crate::routing::logics::first_reply::{
-    Pace, Rules, Shuffled, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
+    Rules, Shuffled, TailPolicy, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
 };
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::pick::Pick;
@@ -46,7 +46,7 @@ use std::time::Duration;
 /// struct Worker;
 /// impl Actor for Worker {
 ///     type Message = Call<Square>;
-///     fn receive(&mut self, call: Call<Square>, _: &mut Context<Call<Square>>) -> Done {
+///     fn receive(&mut self, call: Call<Square>, _: &mut Context<Call<Square>>) -> HandlerResult {
 ///         call.answer(|Square(number)| number * number);
 ///         Ok(())
 ///     }
@@ -83,7 +83,7 @@ use std::time::Duration;
 /// four bytes for each routee, so that questions to a thousand routees are not cheap.
 pub struct TailChopping {
     rules: Rules,
-    pace: Pace,
+    pace: TailPolicy,
     generators: Generators,
 }
 
@@ -97,7 +97,7 @@ impl TailChopping {
     pub fn within(within: Duration) -> Self {
         Self {
             rules: Rules { within, first_completion: false },
-            pace: Pace {
+            pace: TailPolicy {
                 interval: Duration::from_millis(10),
                 wait_for_tick: false,
                 ends_before_deadline: false,
@@ -170,7 +170,7 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
                 done => return done,
             }
         }
-        Err(cx.nobody_left(message))
+        Err(cx.no_routee_error(message))
     }
 
     fn check(&self) -> Result<(), String> {

@@ -1,12 +1,12 @@
 //! What becomes of a resizer's say: at the pool's creation, and on its head.
 
-use crate::actor::actor::Done;
+use crate::actor::actor::HandlerResult;
 use crate::actor::context::Context;
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use crate::failure::guarded;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::{AskResizer, Manage};
-use crate::routing::head::state::Board;
+use crate::routing::head::state::HeadState;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::resizer::loads::RouteeLoads;
@@ -26,8 +26,8 @@ impl Resizing {
         for routee in table.iter() {
             let load = routee.actor().load();
             let queued = match load {
-                Load::Busy { queued } => queued,
-                Load::Suspended => routee.actor().queued().unwrap_or(0),
+                RecipientLoad::Busy { queued } => queued,
+                RecipientLoad::Suspended => routee.actor().queued().unwrap_or(0),
                 _ => 0,
             };
             loads.push(load, queued);
@@ -63,7 +63,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
-    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
@@ -108,12 +108,12 @@ impl Resizing {
             return size;
         }
         let mut loads = self.no_loads(shared);
-        (0..size).for_each(|_| loads.push(Load::Idle, 0));
+        (0..size).for_each(|_| loads.push(RecipientLoad::Idle, 0));
         self.resizer.clamp(size.saturating_add_signed(self.resizer.resize(&loads)))
     }
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
     /// Runs its code.
     pub fn clamp(&self, size: usize) -> usize {
@@ -123,8 +123,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Board<M, L> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// A sender has pulled the trigger.
-    pub fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> Done {
-        if let Some(resizing) = &self.board.shared.info.resizing {
+    pub fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
+        if let Some(resizing) = &self.head_state.shared.info.resizing {
             resizing.trigger.loosen();
         }
         self.ask_resizer(ctx);
@@ -134,8 +134,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Asks the resizer, and does what it says.
     pub fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
         let outcome = self.change(ctx, |head, ctx| {
-            let shared = head.board.shared.clone();
-            let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.board.is_ending()) else {
+            let shared = head.head_state.shared.clone();
+            let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.head_state.is_ending())
+            else {
                 return Ok(0);
             };
             let loads = {
@@ -159,7 +160,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Asks the resizer from time to time, until the head ends.
     pub fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
-        let Some(resizing) = &self.board.shared.info.resizing else { return };
+        let Some(resizing) = &self.head_state.shared.info.resizing else { return };
         if let Some(every) = resizing.resizer.tick() {
             ctx.every(every, || Manage::AskResizer(AskResizer));
         }

@@ -1,6 +1,6 @@
 //! The resizer that counts busy routees.
 
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, TICK_INTERVAL, check_bounds, difference};
 use crate::settings::resizer_error::ResizerError;
@@ -33,7 +33,7 @@ use std::time::Duration;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
@@ -132,11 +132,11 @@ impl DefaultResizer {
 
     /// How many routees are busy.
     fn pressure(&self, loads: &RouteeLoads) -> usize {
-        let busy = |load: &Load| match load {
-            Load::Busy { queued } => *queued >= self.pressure_threshold,
+        let busy = |load: &RecipientLoad| match load {
+            RecipientLoad::Busy { queued } => *queued >= self.pressure_threshold,
             // It would work if it could: a pool must not shrink because its routees have failed.
-            Load::Suspended => true,
-            Load::Idle | Load::Closed | Load::Unknown => false,
+            RecipientLoad::Suspended => true,
+            RecipientLoad::Idle | RecipientLoad::Closed | RecipientLoad::Unknown => false,
         };
         loads.iter().filter(busy).count()
     }
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
 
     fn loads(idle: usize, busy: usize) -> RouteeLoads {
-        let idle = std::iter::repeat_n(Load::Idle, idle);
-        RouteeLoads::new(idle.chain(std::iter::repeat_n(Load::Busy { queued: 1 }, busy)))
+        let idle = std::iter::repeat_n(RecipientLoad::Idle, idle);
+        RouteeLoads::new(idle.chain(std::iter::repeat_n(RecipientLoad::Busy { queued: 1 }, busy)))
     }
 
     #[test]
@@ -274,13 +274,13 @@ mod tests {
     #[test]
     fn what_is_busy_depends_on_the_threshold() {
         let all = [
-            Load::Idle,
-            Load::Busy { queued: 0 },
-            Load::Busy { queued: 1 },
-            Load::Busy { queued: 4 },
-            Load::Suspended,
-            Load::Closed,
-            Load::Unknown,
+            RecipientLoad::Idle,
+            RecipientLoad::Busy { queued: 0 },
+            RecipientLoad::Busy { queued: 1 },
+            RecipientLoad::Busy { queued: 4 },
+            RecipientLoad::Suspended,
+            RecipientLoad::Closed,
+            RecipientLoad::Unknown,
         ];
         let pressure =
             |threshold| DefaultResizer::new().pressure_threshold(threshold).pressure(&RouteeLoads::new(all));
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn suspended_routees_let_the_pool_grow() {
-        let suspended = RouteeLoads::new([Load::Suspended; 5]);
+        let suspended = RouteeLoads::new([RecipientLoad::Suspended; 5]);
         assert_eq!(DefaultResizer::new().resize(&suspended), 1);
     }
 

@@ -1,7 +1,7 @@
 //! The resizer that measures.
 
 use crate::actor::timers::next_in_rate;
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, check_bounds, difference};
 use crate::settings::resizer_error::ResizerError;
@@ -44,7 +44,7 @@ use std::time::Duration;
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
@@ -195,8 +195,11 @@ impl OptimalSizeExploringResizer {
     /// Notes what can be learned from this look at the pool.
     fn report(&self, state: &mut State, loads: &RouteeLoads) {
         let (size, now) = (loads.len(), loads.now());
-        let in_use = loads.iter().filter(|load| matches!(load, Load::Busy { .. } | Load::Suspended)).count();
-        let handling = loads.iter().filter(|load| matches!(load, Load::Busy { .. })).count();
+        let in_use = loads
+            .iter()
+            .filter(|load| matches!(load, RecipientLoad::Busy { .. } | RecipientLoad::Suspended))
+            .count();
+        let handling = loads.iter().filter(|load| matches!(load, RecipientLoad::Busy { .. })).count();
         let look =
             Look { at: now, messages: loads.messages(), pending: loads.queued().saturating_add(handling) };
         let full = size > 0 && in_use == size;
@@ -368,12 +371,12 @@ mod tests {
     }
 
     fn full(size: usize, queued: usize) -> RouteeLoads {
-        RouteeLoads::new(vec![Load::Busy { queued }; size])
+        RouteeLoads::new(vec![RecipientLoad::Busy { queued }; size])
     }
 
     fn part(busy: usize, size: usize) -> RouteeLoads {
-        let idle = std::iter::repeat_n(Load::Idle, size - busy);
-        RouteeLoads::new(idle.chain(std::iter::repeat_n(Load::Busy { queued: 0 }, busy)))
+        let idle = std::iter::repeat_n(RecipientLoad::Idle, size - busy);
+        RouteeLoads::new(idle.chain(std::iter::repeat_n(RecipientLoad::Busy { queued: 0 }, busy)))
     }
 
     fn note(resizer: &OptimalSizeExploringResizer, log: &[(usize, f64)]) {

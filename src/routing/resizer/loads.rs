@@ -1,6 +1,6 @@
 //! What a resizer is shown of its pool.
 
-use crate::core::actor_ref::Load;
+use crate::core::actor_ref::RecipientLoad;
 use std::time::Duration;
 
 /// The routees of a pool and what they have to do, at the moment when its resizer is asked.
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Read without stopping anybody, routee after routee: each value was true a moment ago.
 #[derive(Debug, Clone, Default)]
 pub struct RouteeLoads {
-    loads: Vec<Load>,
+    loads: Vec<RecipientLoad>,
     queued: usize,
     messages: u64,
     new_messages: u64,
@@ -20,23 +20,23 @@ impl RouteeLoads {
     /// Routees with these loads, for tests of resizers.
     ///
     /// ```
-    /// use pointsman::Load;
+    /// use pointsman::RecipientLoad;
     /// use pointsman::routing::{DefaultResizer, Resizer, RouteeLoads};
     ///
-    /// let full = RouteeLoads::new([Load::Busy { queued: 3 }; 5]);
+    /// let full = RouteeLoads::new([RecipientLoad::Busy { queued: 3 }; 5]);
     /// assert_eq!(DefaultResizer::new().resize(&full), 1);
     /// ```
-    pub fn new(loads: impl IntoIterator<Item = Load>) -> Self {
+    pub fn new(loads: impl IntoIterator<Item = RecipientLoad>) -> Self {
         let mut all = Self::default();
         for load in loads {
-            let queued = if let Load::Busy { queued } = load { queued } else { 0 };
+            let queued = if let RecipientLoad::Busy { queued } = load { queued } else { 0 };
             all.push(load, queued);
         }
         all
     }
 
     /// One routee more, with so many messages in its mailbox.
-    pub(crate) fn push(&mut self, load: Load, queued: usize) {
+    pub(crate) fn push(&mut self, load: RecipientLoad, queued: usize) {
         self.loads.push(load);
         self.queued = self.queued.saturating_add(queued);
     }
@@ -71,7 +71,7 @@ impl RouteeLoads {
 
     /// The load of each routee, in the order of the table. A routee that a failure has suspended counts as
     /// busy in the resizers of this crate: it has stopped working, not run out of work.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Load> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = RecipientLoad> + '_ {
         self.loads.iter().copied()
     }
 
@@ -114,13 +114,21 @@ mod tests {
     fn loads_that_are_made_for_a_test_say_what_was_put_in() {
         let none = RouteeLoads::new([]).with_messages(5, 2);
         assert!(none.is_empty() && none.is_starved());
-        let some = RouteeLoads::new([Load::Idle, Load::Busy { queued: 3 }, Load::Busy { queued: 4 }])
-            .with_messages(9, 1)
-            .at(Duration::from_secs(6))
-            .with_seed(8);
+        let some = RouteeLoads::new([
+            RecipientLoad::Idle,
+            RecipientLoad::Busy { queued: 3 },
+            RecipientLoad::Busy { queued: 4 },
+        ])
+        .with_messages(9, 1)
+        .at(Duration::from_secs(6))
+        .with_seed(8);
         assert!(!some.is_empty() && !some.is_starved());
         assert_eq!((some.len(), some.queued(), some.messages(), some.new_messages()), (3, 7, 9, 1));
         assert_eq!((some.now(), some.seed()), (Duration::from_secs(6), 8));
-        assert!(some.iter().eq([Load::Idle, Load::Busy { queued: 3 }, Load::Busy { queued: 4 }]));
+        assert!(some.iter().eq([
+            RecipientLoad::Idle,
+            RecipientLoad::Busy { queued: 3 },
+            RecipientLoad::Busy { queued: 4 }
+        ]));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// use pointsman::prelude::*;
 /// use pointsman::routing::{Resizer, RouteeLoads};
 ///
-/// /// One routee for every hundred messages that wait, looked at every 50 messages.
+/// /// PendingRestart routee for every hundred messages that wait, looked at every 50 messages.
 /// struct ByBacklog;
 ///
 /// impl Resizer for ByBacklog {
@@ -38,7 +38,7 @@ pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// # struct Worker;
 /// # impl Actor for Worker {
 /// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;

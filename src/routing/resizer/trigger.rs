@@ -7,7 +7,7 @@
 //! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
 //! becomes of the look: the flag is loose again.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::routing::resizer::resizer::Resizer;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -79,7 +79,7 @@ impl Resizing {
     ///
     /// Runs the resizer's code.
     #[inline]
-    pub fn sent(&self, head: &AnyRef) {
+    pub fn sent(&self, head: &AnyActorRef) {
         let (count, is_unheard) = self.counts.with(
             |_| Count::default(),
             |count| {

@@ -9,12 +9,12 @@
 //! section, `section_fault.rs` what can be wrong.
 
 use crate::routing::settings::check;
-use crate::routing::settings::logic_registry::Logics;
+use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::settings::section_fault::SectionFault;
 
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::spawn::stash_limit;
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::mailbox::kind::Mailbox;
@@ -100,7 +100,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Creates the router as the system says.
     pub(crate) fn create_as_said(
         mut self,
-        parent: AnyRef,
+        parent: AnyActorRef,
         section: &Section,
     ) -> Result<Router<M>, SpawnError> {
         let path = self.path(&parent);
@@ -265,9 +265,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
         let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
-            Kind::Named(name) => {
-                system.extensions.get::<Logics>().make(name, says).map_err(|fault| ("router", fault))?
-            }
+            Kind::Named(name) => system
+                .extensions
+                .get::<LogicRegistry>()
+                .make(name, says)
+                .map_err(|fault| ("router", fault))?,
             _ => match name {
                 "round-robin" => Box::new(RoundRobin::new()),
                 "random" => Box::new(Random::new()),
@@ -294,7 +296,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// The system says nothing of a router that cannot do without.
-    pub(crate) fn unsaid(&self, parent: &AnyRef) -> SpawnError {
+    pub(crate) fn unsaid(&self, parent: &AnyActorRef) -> SpawnError {
         let path = self.path(parent);
         // Without the guardian.
         let pattern = path.splitn(3, '/').nth(2).map_or_else(|| path.clone(), |rest| format!("/{rest}"));
@@ -309,7 +311,7 @@ pub fn key_path(pattern: &str, key: &str) -> String {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use crate::actor::actor::{Actor, Done};
+    use crate::actor::actor::{Actor, HandlerResult};
     use crate::actor::context::Context;
     use crate::routing::builder::RouterBuilder;
     use crate::settings::deployment::Deployment;
@@ -320,7 +322,7 @@ mod tests {
 
     impl Actor for Worker {
         type Message = u64;
-        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> Done {
+        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
             Ok(())
         }
     }

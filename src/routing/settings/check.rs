@@ -7,7 +7,7 @@ use crate::routing::resizer::default::DefaultResizer;
 use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
-use crate::routing::settings::known_names::Known;
+use crate::routing::settings::known_names::KnownNames;
 use crate::settings::deployment::Deployments;
 use crate::settings::resizer_error::ResizerError;
 use crate::settings::router::RouterSettings;
@@ -15,7 +15,7 @@ use crate::settings::section_fault::SectionFault;
 use std::time::Duration;
 
 /// Refuses what no router could be, and names that lead nowhere.
-pub fn check_sections(deployments: &Deployments, known: &Known<'_>) -> Result<(), BuildError> {
+pub fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Result<(), BuildError> {
     known.logics.check()?;
     for (pattern, says) in deployments.written() {
         let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
@@ -36,7 +36,7 @@ pub fn check_sections(deployments: &Deployments, known: &Known<'_>) -> Result<()
 }
 
 /// Says what no router could be, and its key.
-pub fn check_section(says: &RouterSettings, known: &Known<'_>) -> Result<(), (String, SectionFault)> {
+pub fn check_section(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (String, SectionFault)> {
     for (key, name) in
         [("head-dispatcher", &says.head_dispatcher), ("pool-dispatcher", &says.pool_dispatcher)]
     {

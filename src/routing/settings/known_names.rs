@@ -2,25 +2,25 @@
 
 use crate::core::dispatchers::Declared;
 use crate::mailbox::kind::Mailbox;
-use crate::path::address::Address;
-use crate::routing::settings::logic_registry::Logics;
+use crate::path::address::SystemAddress;
+use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::selection::selection::Selection;
 use crate::settings::section_fault::SectionFault;
 
 /// What a system knows by names before it starts.
-pub struct Known<'a> {
-    pub logics: &'a Logics,
+pub struct KnownNames<'a> {
+    pub logics: &'a LogicRegistry,
     dispatchers: Vec<&'a str>,
     mailboxes: Vec<&'a str>,
     /// What paths may begin with; there is none if the system's name is not one.
-    address: Option<Address>,
+    address: Option<SystemAddress>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownNames<'a> {
     /// Those of a system of this name.
     pub fn new(
         system: &str,
-        logics: &'a Logics,
+        logics: &'a LogicRegistry,
         dispatchers: &'a Declared,
         mailboxes: &'a [(String, Mailbox)],
     ) -> Self {
@@ -30,7 +30,7 @@ impl<'a> Known<'a> {
             logics,
             dispatchers: declared.chain(aliases).chain(["default"]).collect(),
             mailboxes: mailboxes.iter().map(|(name, _)| name.as_str()).collect(),
-            address: Address::local(system).ok(),
+            address: SystemAddress::local(system).ok(),
         }
     }
 

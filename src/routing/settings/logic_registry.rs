@@ -15,7 +15,7 @@ type Make<M> = dyn Fn(&RouterSettings) -> Result<Box<dyn RoutingLogic<M>>, Strin
 
 /// All that a system knows.
 #[derive(Default)]
-pub struct Logics(Vec<Named>);
+pub struct LogicRegistry(Vec<Named>);
 
 struct Named {
     name: String,
@@ -25,9 +25,9 @@ struct Named {
     make: Box<dyn Any + Send + Sync>,
 }
 
-impl Extension for Logics {}
+impl Extension for LogicRegistry {}
 
-impl Logics {
+impl LogicRegistry {
     /// Adds a logic of the user's own for messages `M`.
     pub fn add<M, L>(
         &mut self,
@@ -48,7 +48,7 @@ impl Logics {
     }
 }
 
-impl Logics {
+impl LogicRegistry {
     /// Refuses names that lead nowhere, or to two.
     pub fn check(&self) -> Result<(), BuildError> {
         for (place, named) in self.0.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Logics {
     }
 }
 
-impl fmt::Debug for Logics {
+impl fmt::Debug for LogicRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()
     }

@@ -336,13 +336,13 @@ impl Worker {
 impl Actor for Worker {
     type Message = Mail;
 
-    fn started(&mut self, ctx: &mut Context<Mail>) -> Done {
+    fn started(&mut self, ctx: &mut Context<Mail>) -> HandlerResult {
         let mut books = self.town.books();
         books.actors.entry(name(ctx)).or_insert_with(|| (ctx.me().clone(), Stash::default()));
         Ok(())
     }
 
-    fn receive(&mut self, mut mail: Mail, ctx: &mut Context<Mail>) -> Done {
+    fn receive(&mut self, mut mail: Mail, ctx: &mut Context<Mail>) -> HandlerResult {
         self.check(mail.letter(), ctx);
         let letter = mail.letter_mut();
         let is_stashed = match letter.act {
@@ -368,7 +368,7 @@ impl Actor for Worker {
             Act::Nothing | Act::Stash => {}
             Act::Fail { by_panic } => return Err(fail("as told", by_panic)),
             Act::Stop => ctx.stop(),
-            Act::Retire => ctx.retire(),
+            Act::Retire => ctx.passivate(),
             Act::Hoard => self.hoards = true,
             Act::Unstash => {
                 self.hoards = false;
@@ -402,7 +402,7 @@ impl Actor for Worker {
         Ok(())
     }
 
-    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Mail>) -> Done {
+    fn restarting(&mut self, _: &Failure, ctx: &mut Context<Mail>) -> HandlerResult {
         // What it has stashed goes back in front of the mailbox.
         if let Some((_, stash)) = self.town.books().actors.get_mut(&name(ctx)) {
             stash.unstash();

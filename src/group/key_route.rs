@@ -1,19 +1,19 @@
 //! Routing in a group takes a message to its keys, by the outcome of the key router and the state of each key.
 
-use crate::core::actor_ref::{ActorRef, Load};
-use crate::core::any_ref::AnyRef;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::meaning::{Alike, Meaning};
-use crate::core::multi_send::{Copies, Counted, Delivery, Spread, Untaken, spread_told};
-use crate::core::pending_send::Succession;
-use crate::core::recipient::{Accepted, Recipient};
-use crate::group::entry::{Seed, StartCause};
-use crate::group::forward::ToHeir;
+use crate::core::multi_send::{Copies, Delivery, InFlightGuard, MultiRecipient, RefusedCopy, spread_told};
+use crate::core::pending_send::SuccessorLookup;
+use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
+use crate::group::forward::ForwardToSuccessor;
 use crate::group::key::GroupKey;
+use crate::group::key_entry::{KeyEntry, SpawnCause};
 use crate::group::key_name::key_name;
-use crate::group::outcome::Outcome;
+use crate::group::key_routing::KeyRoute;
 use crate::group::restart_policy::WhileRestarting;
-use crate::group::state::{Board, Created, Openness, Seat};
+use crate::group::state::{Created, GroupPhase, GroupState, KeySlot};
 use crate::util::reclaim;
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -22,17 +22,17 @@ use std::sync::Arc as StdArc;
 /// This recipient stands behind the reference to a group. Aligned to a cache line, since all senders to the group read
 /// it and the heap puts unrelated data beside it.
 #[repr(align(64))]
-pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<Board<M, K>>);
+pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
 
 /// This recipient stands behind the reference to a key.
 pub struct ToKey<M: Send + 'static, K: GroupKey> {
-    board: StdArc<Board<M, K>>,
+    group_state: StdArc<GroupState<M, K>>,
     key: K,
     hash: u64,
 }
 
 /// This type says what a copy has found at its key.
-enum Met<M> {
+enum KeyLookup<M> {
     /// The copy was offered to an actor.
     Actor(Result<(), M>),
     /// The actor of the key waits to be re-created.
@@ -42,26 +42,26 @@ enum Met<M> {
     Nobody(M),
 }
 
-impl<M: Send + 'static, K: GroupKey> Board<M, K> {
+impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     pub fn find<'s>(
         &'s self,
         key: &K,
         hash: u64,
         section: &'s reclaim::Section<'_>,
-    ) -> Option<&'s Seat<M, K>> {
-        self.table.find(hash, section, |seat| seat.seed.key == *key)
+    ) -> Option<&'s KeySlot<M, K>> {
+        self.table.find(hash, section, |slot| slot.key_entry.key == *key)
     }
 
     /// Puts a message into the mailbox of the key's actor, if the actor is there and has room. Most messages need
     /// nothing else; the caller does the rest for a message that it gets back. Keys are compared while the message is
     /// `counted`.
     #[inline]
-    fn push_at_once(&self, key: &K, hash: u64, message: M, counted: Counted<'_>) -> Result<(), M> {
+    fn push_at_once(&self, key: &K, hash: u64, message: M, counted: InFlightGuard<'_>) -> Result<(), M> {
         let section = reclaim::section();
-        let seat = self.find(key, hash, &section);
+        let slot = self.find(key, hash, &section);
         counted.end();
-        match seat {
-            Some(Seat { actor: Some(actor), .. }) => actor.push_at_once(message),
+        match slot {
+            Some(KeySlot { actor: Some(actor), .. }) => actor.push_at_once(message),
             _ => Err(message),
         }
     }
@@ -69,28 +69,33 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Offers a copy to the actor that has the key now. If the copy waits there for room and the actor is passivated,
     /// the copy goes on to the next actor of the key, if `creates` allows its creation.
     #[inline]
-    fn meet(
+    fn look_up_key(
         self: &StdArc<Self>,
         key: &K,
         hash: u64,
         message: M,
         creates: bool,
         delivery: &Delivery<'_, M>,
-    ) -> Met<M> {
+    ) -> KeyLookup<M> {
         let section = reclaim::section();
         match self.find(key, hash, &section) {
-            Some(Seat { actor: Some(actor), seed }) => {
-                let succession = || -> Option<Box<dyn Succession<M>>> {
-                    creates.then(|| Box::new(ToHeir { board: self.clone(), seed: seed.clone() }) as _)
+            Some(KeySlot { actor: Some(actor), key_entry }) => {
+                let succession = || -> Option<Box<dyn SuccessorLookup<M>>> {
+                    creates.then(|| {
+                        Box::new(ForwardToSuccessor {
+                            group_state: self.clone(),
+                            key_entry: key_entry.clone(),
+                        }) as _
+                    })
                 };
                 match delivery.offer_unless_retired(actor, message, succession) {
-                    Ok(()) => Met::Actor(Ok(())),
-                    Err(Untaken::Refused(message)) => Met::Actor(Err(message)),
-                    Err(Untaken::Retired(message)) => Met::Retired(message),
+                    Ok(()) => KeyLookup::Actor(Ok(())),
+                    Err(RefusedCopy::Refused(message)) => KeyLookup::Actor(Err(message)),
+                    Err(RefusedCopy::Retired(message)) => KeyLookup::Retired(message),
                 }
             }
-            Some(_) => Met::Waiting(message),
-            None => Met::Nobody(message),
+            Some(_) => KeyLookup::Waiting(message),
+            None => KeyLookup::Nobody(message),
         }
     }
 
@@ -107,7 +112,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         self.to_key_counting(key, hash, message, false, delivery, own)
     }
 
-    /// As [`to_key`](Self::to_key); `counts` as at [`to_new`](Self::to_new).
+    /// As [`to_key`](Self::to_key); `counts` as at [`to_created`](Self::to_created).
     #[inline]
     fn to_key_counting(
         self: &StdArc<Self>,
@@ -118,30 +123,30 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         delivery: &Delivery<'_, M>,
         own: impl FnOnce() -> K,
     ) -> Result<(), M> {
-        match self.meet(key, hash, message, true, delivery) {
-            Met::Actor(done) => done,
-            Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
+        match self.look_up_key(key, hash, message, true, delivery) {
+            KeyLookup::Actor(done) => done,
+            KeyLookup::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                 self.refuse(message, delivery)
             }
-            Met::Waiting(message) | Met::Nobody(message) => {
-                self.to_new(own(), hash, message, counts, delivery)
+            KeyLookup::Waiting(message) | KeyLookup::Nobody(message) => {
+                self.to_created(own(), hash, message, counts, delivery)
             }
-            Met::Retired(message) => self.to_new(own(), hash, message, true, delivery),
+            KeyLookup::Retired(message) => self.to_created(own(), hash, message, true, delivery),
         }
     }
 
     /// As [`to_key`](Self::to_key), but no actor is created.
-    fn gently(
+    fn to_present_key(
         self: &StdArc<Self>,
         key: &K,
         hash: u64,
         message: M,
         delivery: &Delivery<'_, M>,
     ) -> Result<(), M> {
-        match self.meet(key, hash, message, false, delivery) {
-            Met::Actor(done) => done,
-            Met::Waiting(message) | Met::Retired(message) => self.refuse(message, delivery),
-            Met::Nobody(message) => Err(message),
+        match self.look_up_key(key, hash, message, false, delivery) {
+            KeyLookup::Actor(done) => done,
+            KeyLookup::Waiting(message) | KeyLookup::Retired(message) => self.refuse(message, delivery),
+            KeyLookup::Nobody(message) => Err(message),
         }
     }
 
@@ -150,7 +155,7 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// several copies, which is a delivery regardless of the other copies, or it was offered to a passivated actor.
     #[cold]
     #[inline(never)]
-    fn to_new(
+    fn to_created(
         self: &StdArc<Self>,
         key: K,
         hash: u64,
@@ -166,11 +171,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
             return nobody(message, counts);
         }
         let name = key_name(&key.to_string());
-        let seed = StdArc::new(Seed::new(key, hash, name, StartCause::OnMessage));
+        let key_entry = StdArc::new(KeyEntry::new(key, hash, name, SpawnCause::OnMessage));
         let takes_over = self.while_restarting == WhileRestarting::SpawnAnew;
         let mut message = Some(message);
         loop {
-            let created = self.create(&seed, takes_over, |actor| {
+            let created = self.create(&key_entry, takes_over, |actor| {
                 if let Some(first) = message.take() {
                     message = delivery.offer(actor, first).err();
                 }
@@ -181,12 +186,12 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 Created::Refused(_) => return nobody(again, counts),
                 Created::Taken => {}
             }
-            match self.meet(&seed.key, hash, again, true, delivery) {
-                Met::Actor(done) => return done,
-                Met::Waiting(again) if !takes_over => return self.refuse(again, delivery),
+            match self.look_up_key(&key_entry.key, hash, again, true, delivery) {
+                KeyLookup::Actor(done) => return done,
+                KeyLookup::Waiting(again) if !takes_over => return self.refuse(again, delivery),
                 // The actor has gone meanwhile.
-                Met::Waiting(again) | Met::Nobody(again) => message = Some(again),
-                Met::Retired(again) => (message, counts) = (Some(again), true),
+                KeyLookup::Waiting(again) | KeyLookup::Nobody(again) => message = Some(again),
+                KeyLookup::Retired(again) => (message, counts) = (Some(again), true),
             }
         }
     }
@@ -216,21 +221,21 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 present.push((hash, key));
                 continue;
             }
-            let refused = self.to_new(key, hash, next(&mut copies), true, delivery).err();
-            copies.take_back(refused);
+            let refused = self.to_created(key, hash, next(&mut copies), true, delivery).err();
+            copies.reclaim_copy(refused);
         }
         for (hash, key) in present {
             let copy = next(&mut copies);
             let refused = self.to_key_counting(&key, hash, copy, true, delivery, || key.clone()).err();
-            copies.take_back(refused);
+            copies.reclaim_copy(refused);
         }
-        copies.left_over()
+        copies.into_unsent()
     }
 
     /// Sends a copy to the actor of each of these key slots.
     fn to_seats<'s>(
         &self,
-        visit: impl FnOnce(&mut dyn FnMut(&'s Seat<M, K>)),
+        visit: impl FnOnce(&mut dyn FnMut(&'s KeySlot<M, K>)),
         message: M,
         delivery: &Delivery<'_, M>,
     ) -> Result<(), M>
@@ -241,25 +246,25 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
         let mut copies = Copies::of(message);
         // Each actor gets its copy when the next actor is found: only then is its copy known not to be the last.
         let mut held: Option<&ActorRef<M>> = None;
-        visit(&mut |seat| match &seat.actor {
+        visit(&mut |slot| match &slot.actor {
             Some(actor) => {
                 if let Some(before) = held.replace(actor) {
                     let one = copies.next(|message| copy(delivery, message));
-                    copies.take_back(delivery.offer(before, one).err());
+                    copies.reclaim_copy(delivery.offer(before, one).err());
                 }
             }
             None => delivery.refuse(|| self.head.path()),
         });
         if let Some(last) = held {
             let one = copies.last();
-            copies.take_back(delivery.offer(last, one).err());
+            copies.reclaim_copy(delivery.offer(last, one).err());
         }
-        copies.left_over()
+        copies.into_unsent()
     }
 
     /// Passes a message on to the keys that the key router names.
     fn route(self: &StdArc<Self>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
-        if self.openness() == Openness::Closed {
+        if self.openness() == GroupPhase::Closed {
             delivery.refuse(|| self.head.path());
             return Err(message);
         }
@@ -270,27 +275,27 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     /// Passes a message on to the keys that this outcome names.
     fn route_as(
         self: &StdArc<Self>,
-        outcome: Outcome<K>,
+        outcome: KeyRoute<K>,
         message: M,
         delivery: &Delivery<'_, M>,
     ) -> Result<(), M> {
         match outcome {
-            Outcome::Unicast(key) => {
+            KeyRoute::Unicast(key) => {
                 let hash = self.hash(&key);
-                match self.meet(&key, hash, message, true, delivery) {
-                    Met::Actor(done) => done,
-                    Met::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
+                match self.look_up_key(&key, hash, message, true, delivery) {
+                    KeyLookup::Actor(done) => done,
+                    KeyLookup::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
                         self.refuse(message, delivery)
                     }
-                    Met::Waiting(message) | Met::Nobody(message) => {
-                        self.to_new(key, hash, message, false, delivery)
+                    KeyLookup::Waiting(message) | KeyLookup::Nobody(message) => {
+                        self.to_created(key, hash, message, false, delivery)
                     }
-                    Met::Retired(message) => self.to_new(key, hash, message, true, delivery),
+                    KeyLookup::Retired(message) => self.to_created(key, hash, message, true, delivery),
                 }
             }
-            Outcome::GentleUnicast(key) => self.gently(&key, self.hash(&key), message, delivery),
-            Outcome::Multicast(keys) => self.to_each(keys, message, delivery),
-            Outcome::GentleMulticast(keys) => {
+            KeyRoute::GentleUnicast(key) => self.to_present_key(&key, self.hash(&key), message, delivery),
+            KeyRoute::Multicast(keys) => self.to_each(keys, message, delivery),
+            KeyRoute::GentleMulticast(keys) => {
                 let keys: Vec<(u64, K)> = keys.into_iter().map(|key| (self.hash(&key), key)).collect();
                 let section = reclaim::section();
                 let visit = |look: &mut dyn FnMut(_)| {
@@ -299,11 +304,11 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
                 };
                 self.to_seats(visit, message, delivery)
             }
-            Outcome::Broadcast => {
+            KeyRoute::Broadcast => {
                 let section = reclaim::section();
                 self.to_seats(|look| self.table.for_each(&section, look), message, delivery)
             }
-            Outcome::Discard | Outcome::Default => {
+            KeyRoute::Discard | KeyRoute::Default => {
                 delivery.discard();
                 Err(message)
             }
@@ -311,53 +316,53 @@ impl<M: Send + 'static, K: GroupKey> Board<M, K> {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.openness() == Openness::Closed
+        self.openness() == GroupPhase::Closed
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> ToKey<M, K> {
-    pub fn new(board: StdArc<Board<M, K>>, key: K) -> Self {
-        let hash = board.hash(&key);
-        Self { board, key, hash }
+    pub fn new(group_state: StdArc<GroupState<M, K>>, key: K) -> Self {
+        let hash = group_state.hash(&key);
+        Self { group_state, key, hash }
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Spread<M> for ToGroup<M, K> {
+impl<M: Send + 'static, K: GroupKey> MultiRecipient<M> for ToGroup<M, K> {
     fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
         self.0.route(message, delivery)
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Spread<M> for ToKey<M, K> {
+impl<M: Send + 'static, K: GroupKey> MultiRecipient<M> for ToKey<M, K> {
     fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
-        if self.board.is_closed() {
-            delivery.refuse(|| self.board.head.path());
+        if self.group_state.is_closed() {
+            delivery.refuse(|| self.group_state.head.path());
             return Err(message);
         }
-        self.board.to_key(&self.key, self.hash, message, delivery, || self.key.clone())
+        self.group_state.to_key(&self.key, self.hash, message, delivery, || self.key.clone())
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        let board = &self.0;
-        if board.is_closed() {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        let group_state = &self.0;
+        if group_state.is_closed() {
             return Err(SendError::Closed(message));
         }
-        let counted = Counted::begin(&board.system);
-        let outcome = board.router.route(&message);
+        let counted = InFlightGuard::begin(&group_state.system);
+        let outcome = group_state.router.route(&message);
         let done = match &outcome {
-            Outcome::Unicast(key) | Outcome::GentleUnicast(key) => {
-                board.push_at_once(key, board.hash(key), message, counted)
+            KeyRoute::Unicast(key) | KeyRoute::GentleUnicast(key) => {
+                group_state.push_at_once(key, group_state.hash(key), message, counted)
             }
             _ => {
                 counted.end();
                 Err(message)
             }
         };
-        done.map(|()| Accepted::Passed).or_else(|message| {
-            spread_told(&board.system, message, |message, delivery| {
-                board.route_as(outcome, message, delivery)
+        done.map(|()| DeliveryStatus::Passed).or_else(|message| {
+            spread_told(&group_state.system, message, |message, delivery| {
+                group_state.route_as(outcome, message, delivery)
             })
         })
     }
@@ -366,74 +371,76 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
         self.0.is_closed()
     }
 
-    fn any(&self) -> Option<AnyRef> {
+    fn untyped(&self) -> Option<AnyActorRef> {
         Some(self.0.head.clone())
     }
 
-    fn place(&self) -> Option<AnyRef> {
+    fn place(&self) -> Option<AnyActorRef> {
         Some(self.0.head.clone())
     }
 
-    fn spread(&self) -> Option<&dyn Spread<M>> {
+    fn spread(&self) -> Option<&dyn MultiRecipient<M>> {
         Some(self)
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
-    fn deliver(&self, message: M) -> Result<Accepted, SendError<M>> {
-        if self.board.is_closed() {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        if self.group_state.is_closed() {
             return Err(SendError::Closed(message));
         }
-        let counted = Counted::begin(&self.board.system);
-        let done = self.board.push_at_once(&self.key, self.hash, message, counted);
-        done.map(|()| Accepted::Passed).or_else(|message| {
-            spread_told(&self.board.system, message, |message, delivery| {
-                Spread::spread(self, message, delivery)
+        let counted = InFlightGuard::begin(&self.group_state.system);
+        let done = self.group_state.push_at_once(&self.key, self.hash, message, counted);
+        done.map(|()| DeliveryStatus::Passed).or_else(|message| {
+            spread_told(&self.group_state.system, message, |message, delivery| {
+                MultiRecipient::spread(self, message, delivery)
             })
         })
     }
 
     fn is_closed(&self) -> bool {
-        self.board.is_closed()
+        self.group_state.is_closed()
     }
 
     /// Returns the load of the key's actor. An actor that would be created has nothing to do, also in the place of a
     /// passivated actor.
-    fn load(&self) -> Load {
-        if self.board.is_closed() {
-            return Load::Closed;
+    fn load(&self) -> RecipientLoad {
+        if self.group_state.is_closed() {
+            return RecipientLoad::Closed;
         }
         let section = reclaim::section();
-        match self.board.find(&self.key, self.hash, &section) {
-            Some(Seat { actor: Some(actor), .. }) if !actor.is_retired() => actor.load(),
-            Some(Seat { actor: None, .. }) => Load::Suspended,
+        match self.group_state.find(&self.key, self.hash, &section) {
+            Some(KeySlot { actor: Some(actor), .. }) if !actor.is_retired() => actor.load(),
+            Some(KeySlot { actor: None, .. }) => RecipientLoad::Suspended,
             // Without the lock that `spawns` takes: a message that is refused nevertheless goes to the next routee.
-            Some(_) | None if self.board.openness() == Openness::Open => Load::Idle,
-            Some(_) | None => Load::Closed,
+            Some(_) | None if self.group_state.openness() == GroupPhase::Open => RecipientLoad::Idle,
+            Some(_) | None => RecipientLoad::Closed,
         }
     }
 
-    fn any(&self) -> Option<AnyRef> {
-        Some(self.board.head.clone())
+    fn untyped(&self) -> Option<AnyActorRef> {
+        Some(self.group_state.head.clone())
     }
 
-    fn meaning(&self) -> Option<&dyn Meaning> {
+    fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         Some(self)
     }
 
-    fn place(&self) -> Option<AnyRef> {
-        Some(self.board.head.clone())
+    fn place(&self) -> Option<AnyActorRef> {
+        Some(self.group_state.head.clone())
     }
 
-    fn spread(&self) -> Option<&dyn Spread<M>> {
+    fn spread(&self) -> Option<&dyn MultiRecipient<M>> {
         Some(self)
     }
 }
 
 /// References to the same key of the same group are alike.
-impl<M: Send + 'static, K: GroupKey> Alike for ToKey<M, K> {
+impl<M: Send + 'static, K: GroupKey> SameRecipient for ToKey<M, K> {
     fn is_like(&self, other: &Self) -> bool {
-        StdArc::ptr_eq(&self.board, &other.board) && self.hash == other.hash && self.key == other.key
+        StdArc::ptr_eq(&self.group_state, &other.group_state)
+            && self.hash == other.hash
+            && self.key == other.key
     }
 
     fn feed(&self, state: &mut dyn Hasher) {
@@ -442,8 +449,8 @@ impl<M: Send + 'static, K: GroupKey> Alike for ToKey<M, K> {
 
     /// Orders by the group, and then by the printed key, which the name of the actor is made from.
     fn order(&self, other: &Self) -> Ordering {
-        let board = |at: &Self| StdArc::as_ptr(&at.board) as usize;
+        let group_state = |at: &Self| StdArc::as_ptr(&at.group_state) as usize;
         let by_name = || self.key.to_string().cmp(&other.key.to_string());
-        board(self).cmp(&board(other)).then_with(by_name).then_with(|| self.hash.cmp(&other.hash))
+        group_state(self).cmp(&group_state(other)).then_with(by_name).then_with(|| self.hash.cmp(&other.hash))
     }
 }

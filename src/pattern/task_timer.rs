@@ -17,7 +17,7 @@
 //! It is `Waiting` from when it is scheduled until its run begins, whether its timer is under way or the runner
 //! has it in its mailbox. Whoever takes it out of that phase decides its fate: so a cancel tells the truth.
 
-use crate::actor::actor::{Actor, Done};
+use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
@@ -34,14 +34,14 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// Runs code later, or again and again, on a dispatcher; from [`SystemRef::scheduler`].
+/// Runs code later, or again and again, on a dispatcher; from [`SystemRef::task_timer`].
 ///
 /// For what belongs to an actor use the actor's own timers ([`Context::timers`], [`Context::after`]), which end
 /// with it. This is for what belongs to none.
 ///
 /// Tasks of one dispatcher run one after the other: one that takes long delays the others, and belongs on a
 /// dispatcher of its own ([`SystemRef::scheduler_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
-/// run is a message to the runner, `/system/scheduler-…`.
+/// run is a message to the runner, `/system/task_timer-…`.
 ///
 /// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at
 /// once. When the system ends, tasks that wait are dropped, but for
@@ -57,10 +57,10 @@ use std::time::Duration;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let clock = ManualClock::new();
 /// let system = System::builder("shop").clock(clock.clone()).build()?;
-/// let scheduler = system.scheduler()?;
+/// let task_timer = system.task_timer()?;
 /// let (report, reports) = mpsc::channel();
 /// let hour = Duration::from_secs(3600);
-/// let hourly = scheduler.fixed_rate(hour, hour, move || drop(report.send("on the hour")))?;
+/// let hourly = task_timer.fixed_rate(hour, hour, move || drop(report.send("on the hour")))?;
 ///
 /// clock.advance(hour);
 /// assert_eq!(reports.recv()?, "on the hour");
@@ -71,7 +71,7 @@ use std::time::Duration;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Scheduler {
+pub struct TaskTimer {
     system: SystemRef,
     runner: ActorRef<Job>,
 }
@@ -125,7 +125,7 @@ struct Runner;
 
 impl Actor for Runner {
     type Message = Job;
-    fn receive(&mut self, mut job: Job, _: &mut Context<Job>) -> Done {
+    fn receive(&mut self, mut job: Job, _: &mut Context<Job>) -> HandlerResult {
         if let Some(task) = job.0.take() {
             task.run();
         }
@@ -148,7 +148,7 @@ impl SystemRef {
     /// # Errors
     ///
     /// [`ScheduleError::ShutDown`] when the system has ended.
-    pub fn scheduler(&self) -> Result<Scheduler, ScheduleError> {
+    pub fn task_timer(&self) -> Result<TaskTimer, ScheduleError> {
         self.scheduler_on("default")
     }
 
@@ -159,7 +159,7 @@ impl SystemRef {
     ///
     /// [`ScheduleError::Dispatcher`] when there is none of this name, or it has no thread to give;
     /// [`ScheduleError::ShutDown`] when the system has ended.
-    pub fn scheduler_on(&self, dispatcher: &str) -> Result<Scheduler, ScheduleError> {
+    pub fn scheduler_on(&self, dispatcher: &str) -> Result<TaskTimer, ScheduleError> {
         let shut_down = || ScheduleError::ShutDown { system: self.name().to_owned() };
         let parent = self.core().system_guardian().map_err(|_| shut_down())?;
         let name = runner_name(dispatcher);
@@ -187,7 +187,7 @@ impl SystemRef {
                 }
             }
         };
-        Ok(Scheduler { system: self.clone(), runner })
+        Ok(TaskTimer { system: self.clone(), runner })
     }
 }
 
@@ -203,7 +203,7 @@ fn runner_name(dispatcher: &str) -> String {
     name
 }
 
-impl Scheduler {
+impl TaskTimer {
     /// The longest delay or period: some 292 million years.
     pub const DELAY_MAX: Duration = Duration::from_millis(u64::MAX >> 1);
 
@@ -501,7 +501,7 @@ impl Cancellable {
     }
 }
 
-impl fmt::Debug for Scheduler {
+impl fmt::Debug for TaskTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scheduler").field("runner", &self.runner.path()).finish_non_exhaustive()
     }
@@ -519,7 +519,7 @@ impl fmt::Debug for Cancellable {
 pub enum ScheduleError {
     /// A repeating task has a period or delay of zero.
     ZeroPeriod,
-    /// A delay or period is longer than [`Scheduler::DELAY_MAX`](crate::Scheduler::DELAY_MAX).
+    /// A delay or period is longer than [`TaskTimer::DELAY_MAX`](crate::TaskTimer::DELAY_MAX).
     TooLong {
         /// What was asked for.
         delay: Duration,
@@ -541,7 +541,7 @@ impl fmt::Display for ScheduleError {
                 write!(
                     f,
                     "delay {delay:?}: must be at most {:?}",
-                    crate::pattern::scheduler::Scheduler::DELAY_MAX
+                    crate::pattern::task_timer::TaskTimer::DELAY_MAX
                 )
             }
             ScheduleError::ShutDown { system } => {

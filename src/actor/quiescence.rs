@@ -8,7 +8,7 @@
 //!
 //! 1. What timers have taken out has been sent, or the look fails.
 //! 2. Read what each thread has done so far ([`Books::work_before`](crate::core::ledger::Books::work_before)).
-//! 3. Walk over all actors: each is [at rest](crate::AnyRef::is_at_rest), or the look fails.
+//! 3. Walk over all actors: each is [at rest](crate::AnyActorRef::is_at_rest), or the look fails.
 //! 4. Walk over them again.
 //! 5. Read what each thread has done ([`Books::work_after`](crate::core::ledger::Books::work_after)): the same as in 2, or the
 //!    look fails.
@@ -32,13 +32,13 @@
 //! Threads outside the system may send at any time: the look then tells of the moment at which it began. The driver of
 //! sockets is such a thread.
 
-use crate::core::any_ref::AnyRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::system::SystemCore;
 
 /// What a look has found that is not at rest.
 pub enum Unrest {
     /// These actors run, or have something to handle.
-    Actors(Vec<AnyRef>),
+    Actors(Vec<AnyActorRef>),
     /// Timers are being fired.
     Timers,
     /// Each actor was seen at rest, and some have worked meanwhile.
@@ -51,19 +51,19 @@ impl SystemCore {
         if self.timers.is_firing() {
             return Err(Unrest::Timers);
         }
-        let before = self.books.work_before();
+        let before = self.counters.work_before();
         for _ in 0..2 {
-            let restless = self.restless();
+            let restless = self.busy_actors();
             if !restless.is_empty() {
                 return Err(Unrest::Actors(restless));
             }
         }
-        if self.books.work_after() == before { Ok(()) } else { Err(Unrest::Between) }
+        if self.counters.work_after() == before { Ok(()) } else { Err(Unrest::Between) }
     }
 
-    fn restless(&self) -> Vec<AnyRef> {
+    fn busy_actors(&self) -> Vec<AnyActorRef> {
         let mut restless = Vec::new();
-        let mut open: Vec<AnyRef> = self.tree().into_iter().map(|tree| tree.root).collect();
+        let mut open: Vec<AnyActorRef> = self.tree().into_iter().map(|tree| tree.root).collect();
         while let Some(actor) = open.pop() {
             // Before its children are listed: who has taken a message from the queue that they share is among them.
             let rests = actor.is_at_rest();

@@ -17,12 +17,12 @@ const REGRET: u32 = 100;
 
 /// What a thread has learnt from its yields.
 #[derive(Debug)]
-pub(crate) struct Courtesy {
+pub(crate) struct YieldGuard {
     /// Others need the core until then.
     crowded_until: Cell<Option<Instant>>,
 }
 
-impl Courtesy {
+impl YieldGuard {
     pub const fn new() -> Self {
         Self { crowded_until: Cell::new(None) }
     }
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_loses_its_core_in_a_yield_does_not_offer_it_again_soon() {
-        let (courtesy, now) = (Courtesy::new(), Instant::now());
-        courtesy.learn(LOST_MIN / 2, now);
-        assert!(courtesy.may_yield(now));
+        let (yield_guard, now) = (YieldGuard::new(), Instant::now());
+        yield_guard.learn(LOST_MIN / 2, now);
+        assert!(yield_guard.may_yield(now));
         let lost = Duration::from_millis(4);
-        courtesy.learn(lost, now);
-        assert!(!courtesy.may_yield(now + 99 * lost));
-        assert!(courtesy.may_yield(now + 100 * lost));
+        yield_guard.learn(lost, now);
+        assert!(!yield_guard.may_yield(now + 99 * lost));
+        assert!(yield_guard.may_yield(now + 100 * lost));
     }
 }

@@ -1,7 +1,7 @@
 //! Waiting until a system with threads has nothing left to do.
 
-use crate::actor::quiet::Unrest;
-use crate::core::any_ref::AnyRef;
+use crate::actor::quiescence::Unrest;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
 use crate::sync::thread;
@@ -40,7 +40,7 @@ pub enum NotQuiet {
 pub struct StillBusy {
     /// Its path.
     pub path: String,
-    /// What [`waits`](crate::AnyRef::queued) for it.
+    /// What [`waits`](crate::AnyActorRef::queued) for it.
     pub queued: usize,
     /// Whether it is in a handler or has a turn to come. An actor with messages and without a turn is suspended: it
     /// waits for its supervisor.
@@ -79,7 +79,7 @@ pub struct StillBusy {
 /// struct Adder(Arc<AtomicU32>);
 /// impl Actor for Adder {
 ///     type Message = u32;
-///     fn receive(&mut self, number: u32, _: &mut Context<u32>) -> Done {
+///     fn receive(&mut self, number: u32, _: &mut Context<u32>) -> HandlerResult {
 ///         self.0.fetch_add(number, Ordering::Relaxed);
 ///         Ok(())
 ///     }
@@ -133,7 +133,7 @@ pub fn wait_until_quiet(system: &SystemRef, limit: Duration) -> Result<(), NotQu
 }
 
 impl StillBusy {
-    fn of(actor: &AnyRef) -> Self {
+    fn of(actor: &AnyActorRef) -> Self {
         Self { path: actor.path().to_string(), queued: actor.queued(), runs: !actor.has_no_turn() }
     }
 }

@@ -1,7 +1,7 @@
 //! References that don't name the message type.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::cell::{Core, Header, Kind};
+use crate::core::cell::{ActorCore, Header, Kind};
 use crate::core::children::Child;
 use crate::core::control::{Control, Leaving};
 use crate::mailbox::system_queue::Position;
@@ -16,27 +16,27 @@ use std::ptr::NonNull;
 /// An untyped reference to an actor: for parents, children and watching.
 ///
 /// Equal references mean the same incarnation of the same actor, or the same path at which nobody is. Their order is that
-/// of their paths, then of their incarnations. One word; `Option<AnyRef>` is no larger.
+/// of their paths, then of their incarnations. One word; `Option<AnyActorRef>` is no larger.
 ///
 /// ```
 /// # use pointsman::prelude::*;
 /// # struct Idle;
 /// # impl Actor for Idle {
 /// #     type Message = u32;
-/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo").build()?;
 /// let idle: ActorRef<u32> = system.actor("idle").spawn(|| Idle)?;
-/// let any: AnyRef = idle.any().expect("an actor stands behind it");
-/// assert!(any.typed::<u32>().is_ok());
-/// assert!(any.typed::<String>().unwrap_err().to_string().contains("u32"));
+/// let untyped: AnyActorRef = idle.untyped().expect("an actor stands behind it");
+/// assert!(untyped.typed::<u32>().is_ok());
+/// assert!(untyped.typed::<String>().unwrap_err().to_string().contains("u32"));
 /// # Ok(())
 /// # }
 /// ```
-pub struct AnyRef(pub(crate) NonNull<Header>);
+pub struct AnyActorRef(pub(crate) NonNull<Header>);
 
-impl Child for AnyRef {
+impl Child for AnyActorRef {
     fn name(&self) -> &Name {
         &self.core().name
     }
@@ -46,14 +46,14 @@ impl Child for AnyRef {
     }
 }
 
-impl TickTarget for AnyRef {
+impl TickTarget for AnyActorRef {
     fn tick(self, number: u64) {
         // An actor that has ended needs no tick.
         let _ = self.send_positioned(Control::Tick(number));
     }
 }
 
-impl AnyRef {
+impl AnyActorRef {
     /// Counts one more reference to the actor behind `header`.
     ///
     /// # Safety
@@ -79,11 +79,11 @@ impl AnyRef {
         ManuallyDrop::new(self).0
     }
 
-    pub(crate) fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &ActorCore {
         // SAFETY: the reference keeps the cell alive; the vtable of a local cell tells where its core lies.
         unsafe {
             let offset = self.0.as_ref().vtable.core_offset;
-            self.0.byte_add(offset).cast::<Core>().as_ref()
+            self.0.byte_add(offset).cast::<ActorCore>().as_ref()
         }
     }
 
@@ -93,9 +93,9 @@ impl AnyRef {
     }
 
     /// Makes the actor look at what there is to do. Allocates nothing; in vain when it has ended.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn request_look(&self) {
         // SAFETY: the reference keeps the cell alive.
-        unsafe { crate::core::cell::nudge(self.0) };
+        unsafe { crate::core::cell::request_look(self.0) };
     }
 
     /// Sends immediate control. Hands it back if the actor has ended.
@@ -109,13 +109,13 @@ impl AnyRef {
         let is_notice = message.is_notice();
         if is_notice {
             // Before it can be acted upon.
-            self.core().notice_comes();
+            self.core().count_notice();
         }
         let position = Position::At(self.gate().position());
         // SAFETY: the reference keeps the cell alive.
         let sent = unsafe { crate::core::cell::send_system(self.0, message, position) };
         if is_notice && sent.is_err() {
-            self.core().notice_goes();
+            self.core().uncount_notice();
         }
         sent
     }
@@ -235,22 +235,22 @@ impl AnyRef {
 /// What [`Context::watch`](crate::Context::watch) takes: any kind of reference behind which an actor may stand.
 pub trait Watchable {
     /// The actor behind; `None` if there is none, as behind a function.
-    fn watched(&self) -> Option<AnyRef>;
+    fn watched(&self) -> Option<AnyActorRef>;
 }
 
-impl Watchable for AnyRef {
-    fn watched(&self) -> Option<AnyRef> {
+impl Watchable for AnyActorRef {
+    fn watched(&self) -> Option<AnyActorRef> {
         Some(self.clone())
     }
 }
 
 impl<M: Send + 'static> Watchable for ActorRef<M> {
-    fn watched(&self) -> Option<AnyRef> {
-        self.any()
+    fn watched(&self) -> Option<AnyActorRef> {
+        self.untyped()
     }
 }
 
-impl Clone for AnyRef {
+impl Clone for AnyActorRef {
     #[inline]
     fn clone(&self) -> Self {
         // SAFETY: this reference keeps the cell alive.
@@ -258,15 +258,15 @@ impl Clone for AnyRef {
     }
 }
 
-impl Drop for AnyRef {
+impl Drop for AnyActorRef {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: each `AnyRef` owns one counted reference and is not used after this.
+        // SAFETY: each `AnyActorRef` owns one counted reference and is not used after this.
         unsafe { Header::release(self.0) };
     }
 }
 
-impl fmt::Debug for AnyRef {
+impl fmt::Debug for AnyActorRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AnyRef({}#{})", self.path(), self.uid())
     }
@@ -274,9 +274,9 @@ impl fmt::Debug for AnyRef {
 
 // SAFETY: what can be reached through it is the gate and the core, which are shared between threads by
 // their own means; messages are touched only through typed references.
-unsafe impl Send for AnyRef {}
+unsafe impl Send for AnyActorRef {}
 // SAFETY: as above.
-unsafe impl Sync for AnyRef {}
+unsafe impl Sync for AnyActorRef {}
 
 /// An actor takes another type of message than the one asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -298,6 +298,6 @@ impl fmt::Display for WrongType {
 impl std::error::Error for WrongType {}
 
 const _: () = {
-    assert!(size_of::<Option<AnyRef>>() == size_of::<usize>());
+    assert!(size_of::<Option<AnyActorRef>>() == size_of::<usize>());
     assert!(Kind::Local as u8 == 0);
 };

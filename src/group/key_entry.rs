@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A start cause says why an actor of a group is being created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum StartCause {
+pub enum SpawnCause {
     /// The key was [mounted](crate::topology::Group::mount), by user code or by the group's configuration.
     Mounted,
     /// A message came for the key.
@@ -20,13 +20,13 @@ pub enum StartCause {
 
 /// A start tells the recipe of a group whose actor it makes, and why.
 #[derive(Debug)]
-pub struct Start<'a, K> {
+pub struct SpawnInfo<'a, K> {
     key: &'a K,
-    cause: StartCause,
+    cause: SpawnCause,
 }
 
-impl<'a, K> Start<'a, K> {
-    pub(crate) fn new(key: &'a K, cause: StartCause) -> Self {
+impl<'a, K> SpawnInfo<'a, K> {
+    pub(crate) fn new(key: &'a K, cause: SpawnCause) -> Self {
         Self { key, cause }
     }
 
@@ -36,24 +36,24 @@ impl<'a, K> Start<'a, K> {
     }
 
     /// Returns why the actor is created.
-    pub fn cause(&self) -> StartCause {
+    pub fn cause(&self) -> SpawnCause {
         self.cause
     }
 }
 
 /// A key entry keeps a key and the data of its actor over all lives.
-pub struct Seed<K> {
+pub struct KeyEntry<K> {
     pub key: K,
     pub hash: u64,
     /// The name of the actor, unless a key that prints alike has the name.
     pub name: Box<str>,
-    life: Mutex<Life>,
+    life: Mutex<KeyLife>,
 }
 
-pub struct Life {
-    cause: StartCause,
+pub struct KeyLife {
+    cause: SpawnCause,
     pub tries: Tries,
-    pub end: End,
+    pub end: EndCause,
     /// The wait before the state of a new life may be made; `None` if there is no wait.
     pub waits: Option<Duration>,
     /// The restart policy that the present actor has set for itself.
@@ -66,7 +66,7 @@ pub struct Life {
 
 /// An end says why the present life is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum End {
+pub enum EndCause {
     /// The actor ends by itself, or was stopped from outside.
     #[default]
     Other,
@@ -75,12 +75,12 @@ pub enum End {
     GivenUp,
 }
 
-impl<K> Seed<K> {
-    pub fn new(key: K, hash: u64, name: String, cause: StartCause) -> Self {
-        let life = Life {
+impl<K> KeyEntry<K> {
+    pub fn new(key: K, hash: u64, name: String, cause: SpawnCause) -> Self {
+        let life = KeyLife {
             cause,
             tries: Tries::default(),
-            end: End::Other,
+            end: EndCause::Other,
             waits: None,
             policy: None,
             status: None,
@@ -89,7 +89,7 @@ impl<K> Seed<K> {
         Self { key, hash, name: name.into(), life: Mutex::new(life) }
     }
 
-    pub fn life<R>(&self, act: impl FnOnce(&mut Life) -> R) -> R {
+    pub fn life<R>(&self, act: impl FnOnce(&mut KeyLife) -> R) -> R {
         act(&mut lock(&self.life))
     }
 
@@ -97,16 +97,16 @@ impl<K> Seed<K> {
     ///
     /// # Errors
     ///
-    /// A failure if the state is not to be made yet. The head recognises this failure by `Life::waits`.
-    pub fn begin(&self, now: Duration) -> Result<StartCause, Failure> {
+    /// A failure if the state is not to be made yet. The head recognises this failure by `KeyLife::waits`.
+    pub fn begin(&self, now: Duration) -> Result<SpawnCause, Failure> {
         self.life(|life| {
             if life.waits.is_some() {
-                life.cause = StartCause::Restarted;
+                life.cause = SpawnCause::Restarted;
                 return Err(Failure::msg("it is not its time yet"));
             }
             life.tries.begin(now);
             life.policy = None;
-            Ok(std::mem::replace(&mut life.cause, StartCause::Restarted))
+            Ok(std::mem::replace(&mut life.cause, SpawnCause::Restarted))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 /// What tells recipients of one type apart, where it is not their address.
-pub trait Alike: 'static {
+pub trait SameRecipient: 'static {
     /// Whether both mean the same.
     fn is_like(&self, other: &Self) -> bool;
 
@@ -16,10 +16,10 @@ pub trait Alike: 'static {
     fn order(&self, other: &Self) -> Ordering;
 }
 
-/// An [`Alike`] of whatever type.
-pub trait Meaning {
+/// An [`SameRecipient`] of whatever type.
+pub trait RecipientIdentity {
     fn as_any(&self) -> &dyn Any;
-    fn is_same(&self, other: &dyn Meaning) -> bool;
+    fn is_same(&self, other: &dyn RecipientIdentity) -> bool;
     fn hash(&self, state: &mut dyn Hasher);
-    fn order(&self, other: &dyn Meaning) -> Ordering;
+    fn order(&self, other: &dyn RecipientIdentity) -> Ordering;
 }

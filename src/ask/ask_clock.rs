@@ -1,7 +1,7 @@
 //! The clock that an ask goes by, and the books that count it.
 
-use crate::core::any_ref::AnyRef;
-use crate::core::ledger::Books;
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::ledger::Counters;
 use crate::core::routed_asks::Routed;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
@@ -12,27 +12,27 @@ use std::sync::Arc;
 /// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
 /// that all askers write; one that lives for ever costs nothing.
 #[derive(Clone)]
-pub enum Timekeeper {
+pub enum AskClock {
     /// Lives for ever.
     Static(&'static dyn Alarms),
     /// The clock of the system that the asked actor lives in. The count is on the line that every message
     /// to that actor writes anyway.
-    Target(AnyRef),
+    Target(AnyActorRef),
     /// The clock of the system that this actor lives in. The ask is not for it.
-    System(AnyRef),
+    System(AnyActorRef),
     /// That of the asked actor's system, through a router: the count is on a line of the thread that asks.
-    Routed(Arc<Routed<SystemRef, AnyRef>>),
+    Routed(Arc<Routed<SystemRef, AnyActorRef>>),
     /// That of its system, for an ask that an actor under `/temp` serves: that actor ends with the ask.
-    Served(Arc<Server>),
+    Served(Arc<ServingActor>),
     /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
     Shared(Arc<dyn Alarms>),
 }
 
-impl Timekeeper {
+impl AskClock {
     /// Where asks by this clock are counted.
     #[inline]
-    pub(crate) fn books(&self) -> Option<&Books> {
+    pub(crate) fn counters(&self) -> Option<&Counters> {
         match self {
             Self::Target(actor) | Self::System(actor) => Some(actor.core().system.ledger()),
             Self::Routed(routed) => Some(routed.system.core().ledger()),
@@ -45,17 +45,17 @@ impl Timekeeper {
     pub(crate) fn asked(&self) -> Option<ActorPath> {
         match self {
             Self::Target(actor) => Some(actor.path()),
-            Self::Routed(routed) => routed.head.as_ref().map(AnyRef::path),
+            Self::Routed(routed) => routed.head.as_ref().map(AnyActorRef::path),
             _ => None,
         }
     }
 }
 
-/// The reference by which the error of an ask finds the path of its target, where the ask has no [`Timekeeper`] of its own.
+/// The reference by which the error of an ask finds the path of its target, where the ask has no [`AskClock`] of its own.
 /// Counted as there.
 pub enum Asked {
-    Actor(AnyRef),
-    Router(Arc<Routed<SystemRef, AnyRef>>),
+    Actor(AnyActorRef),
+    Router(Arc<Routed<SystemRef, AnyActorRef>>),
     Unknown,
 }
 
@@ -63,13 +63,13 @@ impl Asked {
     pub(super) fn path(&self) -> Option<ActorPath> {
         match self {
             Self::Actor(actor) => Some(actor.path()),
-            Self::Router(routed) => routed.head.as_ref().map(AnyRef::path),
+            Self::Router(routed) => routed.head.as_ref().map(AnyActorRef::path),
             Self::Unknown => None,
         }
     }
 }
 
-impl Deref for Timekeeper {
+impl Deref for AskClock {
     type Target = dyn Alarms;
 
     fn deref(&self) -> &(dyn Alarms + 'static) {
@@ -85,9 +85,9 @@ impl Deref for Timekeeper {
 }
 
 /// The actor that serves an ask. Ends when the ask is over.
-pub struct Server(pub(crate) AnyRef);
+pub struct ServingActor(pub(crate) AnyActorRef);
 
-impl Drop for Server {
+impl Drop for ServingActor {
     fn drop(&mut self) {
         self.0.stop();
     }

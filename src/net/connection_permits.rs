@@ -1,6 +1,6 @@
 //! How many connections a listener has: those whose actors run, and those that linger.
 //!
-//! A connection has a [`Place`] from the moment when it is accepted until its socket is closed. Its actor's recipe holds
+//! A connection has a [`ConnectionPermit`] from the moment when it is accepted until its socket is closed. Its actor's recipe holds
 //! the place, and so does the connection itself, which hands it on where its socket lingers. The last of them gives it
 //! back, and tells the listener that there is room.
 
@@ -9,7 +9,7 @@ use std::sync::Arc as StdArc;
 
 /// The places of one listener.
 #[derive(Default)]
-pub struct Places {
+pub struct ConnectionPermits {
     /// How a warning names the listener.
     label: String,
     /// Connections whose sockets are not closed.
@@ -20,7 +20,7 @@ pub struct Places {
     cut: AtomicU64,
 }
 
-impl Places {
+impl ConnectionPermits {
     /// Places of which none is taken, and by which name a warning calls the listener.
     pub fn new(label: String) -> Self {
         Self { label, ..Self::default() }
@@ -51,18 +51,22 @@ impl Places {
 }
 
 /// One connection's place.
-pub struct Place {
-    places: StdArc<Places>,
+pub struct ConnectionPermit {
+    places: StdArc<ConnectionPermits>,
     /// How many bytes the sockets of this listener that linger may hold together.
     linger_bytes: usize,
     /// Tells the listener that there is room.
     tell: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Takes a place, and calls `tell` when it has been given back.
-    pub fn take(places: &StdArc<Places>, linger_bytes: usize, tell: Box<dyn Fn() + Send + Sync>) -> Self {
-        // Ordering: Relaxed; see `Places::held`.
+    pub fn take(
+        places: &StdArc<ConnectionPermits>,
+        linger_bytes: usize,
+        tell: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        // Ordering: Relaxed; see `ConnectionPermits::held`.
         places.held.fetch_add(1, Ordering::Relaxed);
         Self { places: places.clone(), linger_bytes, tell }
     }
@@ -84,38 +88,38 @@ impl Place {
     }
 
     /// Those of its listener.
-    pub fn places(&self) -> &StdArc<Places> {
+    pub fn places(&self) -> &StdArc<ConnectionPermits> {
         &self.places
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        // Ordering: Relaxed; see `Places::held`.
+        // Ordering: Relaxed; see `ConnectionPermits::held`.
         self.places.held.fetch_sub(1, Ordering::Relaxed);
         (self.tell)();
     }
 }
 
 /// The place of a connection whose actor has ended and whose socket lingers.
-pub struct LingeringPlace(StdArc<Place>);
+pub struct LingeringPermit(StdArc<ConnectionPermit>);
 
-impl LingeringPlace {
-    pub fn new(place: StdArc<Place>) -> Self {
+impl LingeringPermit {
+    pub fn new(place: StdArc<ConnectionPermit>) -> Self {
         // Ordering: Relaxed; a statistic.
         place.places.lingering.fetch_add(1, Ordering::Relaxed);
         Self(place)
     }
 }
 
-impl std::ops::Deref for LingeringPlace {
-    type Target = Place;
-    fn deref(&self) -> &Place {
+impl std::ops::Deref for LingeringPermit {
+    type Target = ConnectionPermit;
+    fn deref(&self) -> &ConnectionPermit {
         &self.0
     }
 }
 
-impl Drop for LingeringPlace {
+impl Drop for LingeringPermit {
     fn drop(&mut self) {
         // Ordering: Relaxed; a statistic.
         self.0.places.lingering.fetch_sub(1, Ordering::Relaxed);

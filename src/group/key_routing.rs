@@ -26,7 +26,7 @@
 ///
 /// The outcomes are elfo's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome<K> {
+pub enum KeyRoute<K> {
     /// The message goes to the actor of this key, which is created if it is absent.
     Unicast(K),
     /// The message goes to the actor of this key, if there is such an actor.
@@ -45,37 +45,37 @@ pub enum Outcome<K> {
     Default,
 }
 
-const _: () = assert!(size_of::<Outcome<u128>>() <= 32 && size_of::<Outcome<u64>>() <= 32);
+const _: () = assert!(size_of::<KeyRoute<u128>>() <= 32 && size_of::<KeyRoute<u64>>() <= 32);
 
-impl<K> Outcome<K> {
+impl<K> KeyRoute<K> {
     /// Returns the outcome with each key replaced by the result of `change`.
     ///
     /// ```
-    /// use pointsman::topology::Outcome;
+    /// use pointsman::topology::KeyRoute;
     ///
-    /// assert_eq!(Outcome::Unicast(3).map(|key| key * 2), Outcome::Unicast(6));
-    /// assert_eq!(Outcome::<u8>::Broadcast.map(u64::from), Outcome::Broadcast);
+    /// assert_eq!(KeyRoute::Unicast(3).map(|key| key * 2), KeyRoute::Unicast(6));
+    /// assert_eq!(KeyRoute::<u8>::Broadcast.map(u64::from), KeyRoute::Broadcast);
     /// ```
-    pub fn map<N>(self, change: impl FnMut(K) -> N) -> Outcome<N> {
+    pub fn map<N>(self, change: impl FnMut(K) -> N) -> KeyRoute<N> {
         let mut change = change;
         match self {
-            Self::Unicast(key) => Outcome::Unicast(change(key)),
-            Self::GentleUnicast(key) => Outcome::GentleUnicast(change(key)),
-            Self::Multicast(keys) => Outcome::Multicast(keys.into_iter().map(change).collect()),
-            Self::GentleMulticast(keys) => Outcome::GentleMulticast(keys.into_iter().map(change).collect()),
-            Self::Broadcast => Outcome::Broadcast,
-            Self::Discard => Outcome::Discard,
-            Self::Default => Outcome::Default,
+            Self::Unicast(key) => KeyRoute::Unicast(change(key)),
+            Self::GentleUnicast(key) => KeyRoute::GentleUnicast(change(key)),
+            Self::Multicast(keys) => KeyRoute::Multicast(keys.into_iter().map(change).collect()),
+            Self::GentleMulticast(keys) => KeyRoute::GentleMulticast(keys.into_iter().map(change).collect()),
+            Self::Broadcast => KeyRoute::Broadcast,
+            Self::Discard => KeyRoute::Discard,
+            Self::Default => KeyRoute::Default,
         }
     }
 
     /// Returns this outcome, or `other` in the place of [`Default`](Self::Default).
     ///
     /// ```
-    /// use pointsman::topology::Outcome;
+    /// use pointsman::topology::KeyRoute;
     ///
-    /// assert_eq!(Outcome::Default.or(Outcome::Unicast(1)), Outcome::Unicast(1));
-    /// assert_eq!(Outcome::Discard.or(Outcome::Unicast(1)), Outcome::Discard);
+    /// assert_eq!(KeyRoute::Default.or(KeyRoute::Unicast(1)), KeyRoute::Unicast(1));
+    /// assert_eq!(KeyRoute::Discard.or(KeyRoute::Unicast(1)), KeyRoute::Discard);
     /// ```
     #[must_use]
     pub fn or(self, other: Self) -> Self {
