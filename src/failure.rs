@@ -153,7 +153,7 @@ impl fmt::Debug for Failure {
 }
 
 /// Runs user code; a panic becomes a failure.
-pub fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+pub(crate) fn guarded<R>(run: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(caught(payload)))
 }
 

@@ -116,6 +116,7 @@
 //! 11. Idle workers sleep; a job submitted while the last one falls asleep wakes one.
 //! 12. Shutdown ends every thread and balances the ledger to 0.
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
+#![cfg_attr(not(any(pointsman_loom, pointsman_shuttle)), deny(unreachable_pub))]
 // In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.
 #![cfg_attr(
     any(pointsman_loom, pointsman_shuttle),

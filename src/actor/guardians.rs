@@ -17,7 +17,7 @@ use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
 /// A guardian takes no messages.
-pub enum Never {}
+pub(crate) enum Never {}
 
 /// `/`: watches over `/user` and `/system`, and ends when one of them has ended.
 struct Root;

@@ -24,7 +24,7 @@ use crate::util::panic::drop_guarded;
 use std::any::Any;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn leave(&mut self, leave: Box<dyn Any + Send>, leaving: Leaving) {
+    pub(crate) fn leave(&mut self, leave: Box<dyn Any + Send>, leaving: Leaving) {
         let farewell = self.reroute_to(leave);
         if matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return drop_guarded(farewell);
@@ -49,12 +49,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// All that it was sent is handled. One that shares a queue ends only if others are there for what is in it, which
     /// may have gone while it got here: as the last it empties the queue first.
-    pub fn end_leaving(&mut self) {
+    pub(crate) fn end_leaving(&mut self) {
         if self.shares { self.end_unless_last() } else { self.begin_stop() }
     }
 
     /// A new state was made, which knows of no farewell: it ends without.
-    pub fn leave_after_farewell(&mut self) {
+    pub(crate) fn leave_after_farewell(&mut self) {
         let was_told = self.private(|private| {
             private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell))
         });
@@ -80,7 +80,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// A request that this actor did not get to, because it was suspended or stopped, still says where its
     /// messages go.
-    pub fn apply_pending_leave(&mut self) {
+    pub(crate) fn apply_pending_leave(&mut self) {
         let waiting = self.private(|private| {
             private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
         });
@@ -107,7 +107,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Where a message goes that this actor leaves behind, if not to dead letters.
-    pub fn router_for_leftovers(&self) -> Option<ActorRef<A::Message>> {
+    pub(crate) fn router_for_leftovers(&self) -> Option<ActorRef<A::Message>> {
         // Ordering: Relaxed; the mark was set, or seen set, by the copy's sender before its push, with which we have
         // synchronised to get the message.
         if self.core().takes_copies.load(Ordering::Relaxed) {

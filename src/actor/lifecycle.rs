@@ -46,7 +46,7 @@ use crate::util::panic::drop_guarded;
 use std::sync::Arc as StdArc;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn create(&mut self) {
+    pub(crate) fn create(&mut self) {
         let suspended = self.private(|private| {
             private.phase = Phase::Alive;
             private.suspended
@@ -70,7 +70,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn make_state(&mut self) -> Result<(), Failure> {
+    pub(crate) fn make_state(&mut self) -> Result<(), Failure> {
         let ctx = &mut self.ctx;
         let made = self.cell.recipe.with_mut(|recipe| {
             // SAFETY: this turn holds the ownership token, and nothing else reaches the recipe.
@@ -85,7 +85,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         Ok(())
     }
 
-    pub fn drop_state(&mut self) {
+    pub(crate) fn drop_state(&mut self) {
         let state = self.cell.actor.with_mut(|actor| {
             // SAFETY: as in `with_actor`.
             unsafe { (*actor).take() }
@@ -93,7 +93,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         drop_guarded(state);
     }
 
-    pub fn drop_recipe(&mut self) {
+    pub(crate) fn drop_recipe(&mut self) {
         let recipe = self.cell.recipe.with_mut(|recipe| {
             // SAFETY: as in `make_state`.
             unsafe { (*recipe).take() }
@@ -103,7 +103,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
     /// whose failure is passed on.
-    pub fn fail(&mut self, failure: Failure, culprit: Option<AnyActorRef>) {
+    pub(crate) fn fail(&mut self, failure: Failure, culprit: Option<AnyActorRef>) {
         let again = self.private(|private| std::mem::replace(&mut private.failed, true));
         if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return;
@@ -125,7 +125,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Counts one suspension, for the children too, except the one that caused it.
-    pub fn suspend(&mut self, except: Option<&AnyActorRef>) {
+    pub(crate) fn suspend(&mut self, except: Option<&AnyActorRef>) {
         let suspended = self.private(|private| {
             private.suspended += 1;
             private.suspended
@@ -138,7 +138,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn resume(&mut self, judged: bool) {
+    pub(crate) fn resume(&mut self, judged: bool) {
         // A state that was never made cannot go on: the verdict makes it anew.
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if judged && stateless {
@@ -154,7 +154,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Undoes one suspension; returns the children whose failures had been passed on.
-    pub fn end_suspension(&mut self, judged: bool) -> Vec<AnyActorRef> {
+    pub(crate) fn end_suspension(&mut self, judged: bool) -> Vec<AnyActorRef> {
         let (suspended, culprits) = self.private(|private| {
             debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
             private.suspended = private.suspended.saturating_sub(1);
@@ -170,7 +170,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         culprits
     }
 
-    pub fn begin_restart(&mut self, failure: Failure) {
+    pub(crate) fn begin_restart(&mut self, failure: Failure) {
         self.ctx.cancel_all_timers();
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if stateless {
@@ -199,7 +199,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         waits
     }
 
-    pub fn finish_restart(&mut self) {
+    pub(crate) fn finish_restart(&mut self) {
         let failure = self.private(|private| {
             private.phase = Phase::Alive;
             private.extras().restart.take()
@@ -252,7 +252,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// `watchers` are told that the child has ended when its name is free, and the child hooks has done with it.
-    pub fn child_stopped(&mut self, child: &AnyActorRef, watchers: &[AnyActorRef]) {
+    pub(crate) fn child_stopped(&mut self, child: &AnyActorRef, watchers: &[AnyActorRef]) {
         let Some(child) = self.core().children.remove(child) else {
             return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
         };
@@ -288,7 +288,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn begin_stop(&mut self) {
+    pub(crate) fn begin_stop(&mut self) {
         if matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return;
         }
@@ -309,7 +309,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn finish_stop(&mut self) {
+    pub(crate) fn finish_stop(&mut self) {
         // A state that has been through `restarting` has had its last hook there.
         let restarting =
             self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
@@ -336,7 +336,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
-    pub fn drain(&mut self) -> DrainStep<A::Message> {
+    pub(crate) fn drain(&mut self) -> DrainStep<A::Message> {
         loop {
             let left = self.ctx.left_in_stash().map(DrainStep::Message);
             let message = match left.unwrap_or_else(|| self.owner().drain_next()) {
@@ -358,7 +358,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         // Whoever learns of the end finds it begun; and done when all have been told.
         self.row.ends_begun(1);
         let me = self.me();

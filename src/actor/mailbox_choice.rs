@@ -26,19 +26,19 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Asks: calls user code.
-    pub fn of<A: Actor>() -> Self {
+    pub(crate) fn of<A: Actor>() -> Self {
         Self { own: A::mailbox(), required: A::mailbox_requirement() }
     }
 }
 
 impl MailboxKind {
     /// The one that the system knows by this name.
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self::Chosen(Some(name.into()))
     }
 
     /// The one that the system knows by this name, whatever the builder was told.
-    pub fn or_named(self, name: Option<&str>) -> Self {
+    pub(crate) fn or_named(self, name: Option<&str>) -> Self {
         match (self, name) {
             (own, None) => own,
             (Self::Asked(_, answer), Some(name)) => Self::Asked(Some(name.into()), answer),
@@ -47,7 +47,7 @@ impl MailboxKind {
     }
 
     /// As it is, of actors that have given this answer.
-    pub fn asked(self, answer: Answer) -> Self {
+    pub(crate) fn asked(self, answer: Answer) -> Self {
         match self {
             Self::Chosen(by_builder) | Self::Asked(by_builder, _) => Self::Asked(by_builder, answer),
             Self::Unbounded => Self::Unbounded,
@@ -55,7 +55,7 @@ impl MailboxKind {
     }
 
     /// Checks what can be checked before anything is created and without knowing the actor.
-    pub fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+    pub(crate) fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
         match self {
             Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox))))
             | Self::Asked(Some(MailboxChoice(Choice::Recipe(mailbox))), _) => {
@@ -77,7 +77,7 @@ impl MailboxKind {
     /// 6. the default, which is unbounded.
     ///
     /// Whoever has won, both requirements are checked.
-    pub fn choose<A: Actor>(
+    pub(crate) fn choose<A: Actor>(
         &self,
         system: &SystemCore,
         dispatcher: Option<&str>,

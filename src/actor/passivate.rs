@@ -69,7 +69,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn passivate(&mut self) {
+    pub(crate) fn passivate(&mut self) {
         // Notices, too, which are in no count of messages.
         let stashed = |extras: &crate::actor::private::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How far an actor's life has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// The state is not made yet.
     Unborn,
     /// Handles messages unless suspended.
@@ -31,7 +31,7 @@ pub enum Phase {
 }
 
 /// What only the holder of the ownership token touches.
-pub struct Private<M> {
+pub(crate) struct Private<M> {
     pub phase: Phase,
     /// How many suspensions and failures are not undone.
     pub suspended: u32,
@@ -44,7 +44,7 @@ pub struct Private<M> {
 }
 
 /// Owner-only state that is made when first needed.
-pub struct Extras<M> {
+pub(crate) struct Extras<M> {
     /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
     pub positioned: VecDeque<(u64, Control)>,
     /// Who wants to know when this actor ends.
@@ -100,18 +100,18 @@ impl<M> Default for Extras<M> {
 }
 
 impl<M> Private<M> {
-    pub fn new(suspended: u32) -> Self {
+    pub(crate) fn new(suspended: u32) -> Self {
         Self { phase: Phase::Unborn, suspended, failed: false, created: false, extras: None }
     }
 
-    pub fn with_stash(mut self, capacity: Option<u32>) -> Self {
+    pub(crate) fn with_stash(mut self, capacity: Option<u32>) -> Self {
         if let Some(capacity) = capacity {
             self.extras().stash = Stash::new(capacity);
         }
         self
     }
 
-    pub fn extras(&mut self) -> &mut Extras<M> {
+    pub(crate) fn extras(&mut self) -> &mut Extras<M> {
         self.extras.get_or_insert_default()
     }
 
@@ -132,7 +132,7 @@ impl<M> Private<M> {
 }
 
 /// The setting of one actor, and its timer.
-pub struct ReceiveTimeout<M> {
+pub(crate) struct ReceiveTimeout<M> {
     pub(crate) after: Duration,
     pub(crate) make: Box<dyn FnMut(Duration) -> M + Send>,
     /// When the last message that counts had been handled.
@@ -142,7 +142,7 @@ pub struct ReceiveTimeout<M> {
 }
 
 /// What an actor that shares a queue keeps.
-pub struct SharedQueueState<M> {
+pub(crate) struct SharedQueueState<M> {
     /// `None` once it has left.
     pub(crate) taker: Option<Taker<M, Wakeup>>,
     /// Whether it has taken anything since its throughput was last used up.
@@ -152,10 +152,10 @@ pub struct SharedQueueState<M> {
 }
 
 /// Says whether a message is still wanted.
-pub type IsWanted<M> = fn(&mut M) -> bool;
+pub(crate) type IsWanted<M> = fn(&mut M) -> bool;
 
 /// Wakes an actor.
-pub struct Wakeup(pub(crate) AnyActorRef);
+pub(crate) struct Wakeup(pub(crate) AnyActorRef);
 
 impl Wake for Wakeup {
     #[inline]

@@ -198,7 +198,7 @@ impl<M: Send + 'static> Context<M> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Lets the actor handle a message, and notes its time if a receive timeout asks for that.
-    pub fn receive(&mut self, message: A::Message) -> HandlerResult {
+    pub(crate) fn receive(&mut self, message: A::Message) -> HandlerResult {
         let timed = self.ctx.receive_timeout().is_some();
         let mut influences = false;
         let outcome = self.with_actor(|actor, ctx| {
@@ -212,14 +212,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// As [`receive`](Self::receive); a failure is the actor's.
-    pub fn deliver(&mut self, message: A::Message) {
+    pub(crate) fn deliver(&mut self, message: A::Message) {
         if let Err(failure) = self.receive(message) {
             self.fail(failure, None);
         }
     }
 
     /// Lets the actor know that a watched one has ended.
-    pub fn notify(&mut self, notice: Terminated) {
+    pub(crate) fn notify(&mut self, notice: Terminated) {
         let timed = self.ctx.receive_timeout().is_some();
         self.call(|actor, ctx| actor.terminated(notice, ctx));
         if timed {

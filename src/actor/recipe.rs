@@ -6,7 +6,7 @@ use crate::core::system::SystemCore;
 use crate::failure::Failure;
 
 /// A recipe: makes an actor's state, at its creation and at each restart.
-pub trait Recipe<A: Actor>: Send + 'static {
+pub(crate) trait Recipe<A: Actor>: Send + 'static {
     /// Whether those who watch the actor are told of its end by the parent, when that has done with it.
     const IS_FOSTERED: bool = false;
 
@@ -19,7 +19,7 @@ pub trait Recipe<A: Actor>: Send + 'static {
 }
 
 /// A recipe from a closure.
-pub struct ByContext<F>(pub F);
+pub(crate) struct ByContext<F>(pub F);
 
 impl<A: Actor, I: IntoActor<Actor = A>, F> Recipe<A> for ByContext<F>
 where

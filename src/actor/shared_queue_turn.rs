@@ -43,7 +43,7 @@ const SHORT: usize = 64;
 const PAUSE: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
 /// A queue that actors share.
-pub type SharedQueue<M> = shared_queue::SharedQueue<M, Wakeup>;
+pub(crate) type SharedQueue<M> = shared_queue::SharedQueue<M, Wakeup>;
 
 /// Why no message of the shared queue is to be handled.
 enum NoneTaken {
@@ -54,7 +54,7 @@ enum NoneTaken {
 
 impl<M: Send + 'static> Held<M> {
     /// Makes the actor take from `queue`, too.
-    pub fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
+    pub(crate) fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
         let taker = Some(Taker::join(queue.clone(), Wakeup(self.actor().any_local())));
         let balanced = SharedQueueState { taker, has_taken: false, ends_when_empty: false };
         self.private(|private| private.extras().balanced = Some(balanced));
@@ -76,7 +76,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// A turn begins.
-    pub fn begin_sharing(&mut self) {
+    pub(crate) fn begin_sharing(&mut self) {
         self.shares = self.balanced(|_| ()).is_some();
         if self.shares {
             self.skips = self.does_skip();
@@ -119,7 +119,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Lets others be woken, and wakes one if there is something in the queue.
-    pub fn answer(&mut self) {
+    pub(crate) fn answer(&mut self) {
         self.owes = false;
         // Waking others may free one that has ended, so nothing is borrowed.
         if let Some(queue) = self.taker(|taker| taker.queue().clone()) {
@@ -128,7 +128,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The claim is what comes first: one message is handled, if it is still there.
-    pub fn answer_by_taking(&mut self) -> StepOutcome {
+    pub(crate) fn answer_by_taking(&mut self) -> StepOutcome {
         if !self.use_budget() {
             return StepOutcome::Budget;
         }
@@ -147,7 +147,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// The actor has nothing else to do: handles messages of the shared queue until something goes before them. When
     /// there is none, others may count on this actor: it sleeps, or ends if it was told so.
-    pub fn share(&mut self) -> StepOutcome {
+    pub(crate) fn share(&mut self) -> StepOutcome {
         let mut run = 0;
         while self.use_budget() {
             if run == RUN {
@@ -194,7 +194,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Lays the token down, if there is nothing to do; others count on this actor now.
-    pub fn try_idle_sharing(&mut self) -> bool {
+    pub(crate) fn try_idle_sharing(&mut self) -> bool {
         if self.owner().try_idle_unless_woken().is_ok() {
             return true;
         }
@@ -203,13 +203,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// It refuses messages of its own, and ends when it has handled those that it has, and found the queue empty.
-    pub fn leave_when_queue_is_empty(&mut self) {
+    pub(crate) fn leave_when_queue_is_empty(&mut self) {
         self.owner().close();
         self.balanced(|balanced| balanced.ends_when_empty = true);
     }
 
     /// Ends now, if others take from the queue or there is nothing in it; else once it has emptied that.
-    pub fn end_unless_last(&mut self) {
+    pub(crate) fn end_unless_last(&mut self) {
         if self.owes {
             self.answer();
         }
@@ -232,7 +232,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The throughput is used up.
-    pub fn end_shared_turn(&mut self) {
+    pub(crate) fn end_shared_turn(&mut self) {
         if self.owes {
             self.answer();
         }
@@ -253,7 +253,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// The actor has ended. What is left when nobody else shares the queue, goes to dead letters as the parent's.
-    pub fn stop_sharing(&mut self) {
+    pub(crate) fn stop_sharing(&mut self) {
         if self.owes {
             self.answer();
         }

@@ -22,7 +22,7 @@ use crate::core::error::SpawnError;
 use crate::failure::guarded;
 
 /// Whether the message is still wanted, by its port or its deadline.
-pub fn is_wanted<M: Answerable>(message: &mut M) -> bool {
+pub(crate) fn is_wanted<M: Answerable>(message: &mut M) -> bool {
     let look = Attempt::look();
     // One without a port has nobody who could go away.
     !message.fork(&look) || look.is_wanted()
@@ -30,7 +30,7 @@ pub fn is_wanted<M: Answerable>(message: &mut M) -> bool {
 
 impl<M: Answerable + Send + 'static> Held<M> {
     /// Has the actor skip what nobody wants any more.
-    pub fn skip_unwanted(mut self) -> Self {
+    pub(crate) fn skip_unwanted(mut self) -> Self {
         self.skip_unless(is_wanted);
         self
     }
@@ -38,7 +38,7 @@ impl<M: Answerable + Send + 'static> Held<M> {
 
 impl<M: Send + 'static> Held<M> {
     /// Has the actor skip each message of which the function says that it is not wanted.
-    pub fn skip_unless(&mut self, is_wanted: IsWanted<M>) {
+    pub(crate) fn skip_unless(&mut self, is_wanted: IsWanted<M>) {
         self.private(|private| private.extras().is_wanted = Some(is_wanted));
     }
 }
@@ -132,12 +132,12 @@ impl SkippingBuilder {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Whether this actor skips what nobody wants.
-    pub fn does_skip(&self) -> bool {
+    pub(crate) fn does_skip(&self) -> bool {
         self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.is_wanted.is_some()))
     }
 
     /// Gives a message back that is to be handled, and counts it so; one that nobody wants is skipped.
-    pub fn unless_unwanted(&mut self, mut message: A::Message) -> Option<A::Message> {
+    pub(crate) fn unless_unwanted(&mut self, mut message: A::Message) -> Option<A::Message> {
         let is_wanted = self.private(|private| private.extras.as_ref()?.is_wanted);
         // A message that panics instead of saying it is as good as wanted.
         if is_wanted.is_none_or(|is_wanted| guarded(|| Ok(is_wanted(&mut message))).unwrap_or(true)) {

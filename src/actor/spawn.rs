@@ -93,12 +93,12 @@ impl<M: Send + 'static> Held<M> {
     }
 
     /// The actor.
-    pub fn actor(&self) -> &ActorRef<M> {
+    pub(crate) fn actor(&self) -> &ActorRef<M> {
         &self.actor
     }
 
     /// Changes what only the actor's turns touch. `act` runs no user code.
-    pub fn private<R>(&mut self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
+    pub(crate) fn private<R>(&mut self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
         // SAFETY: the header is the first field of the mailbox, which is that of an `Owned<M>`, and our reference
         // keeps the cell alive.
         let owned = unsafe { self.header.cast::<Owned<M>>().as_ref() };
@@ -107,7 +107,7 @@ impl<M: Send + 'static> Held<M> {
     }
 
     /// Gives the actor its first turn.
-    pub fn start(self) -> ActorRef<M> {
+    pub(crate) fn start(self) -> ActorRef<M> {
         self.actor.clone()
     }
 }
@@ -269,7 +269,7 @@ impl SystemCore {
 }
 
 /// As many messages as a stash can count.
-pub fn stash_limit(message_count: usize) -> u32 {
+pub(crate) fn stash_limit(message_count: usize) -> u32 {
     u32::try_from(message_count).unwrap_or(u32::MAX)
 }
 

@@ -24,7 +24,7 @@ use std::fmt;
 
 impl ActorCore {
     /// How many messages the actor holds outside its mailbox.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         // Ordering: Relaxed; a statistic. Who sees a message counted as sent or handled sees it here too,
         // since the count in the books is stored after this one and with Release.
         self.held.load(Ordering::Relaxed) as usize
@@ -216,12 +216,12 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    pub fn has_unstashed(&self) -> bool {
+    pub(crate) fn has_unstashed(&self) -> bool {
         self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.stash.has_unstashed()))
     }
 
     /// Handles the next message that was unstashed. It counts as a message of this turn, as others do.
-    pub fn handle_unstashed(&mut self) -> StepOutcome {
+    pub(crate) fn handle_unstashed(&mut self) -> StepOutcome {
         if !self.has_unstashed() {
             return StepOutcome::NothingDue;
         }

@@ -4,7 +4,7 @@ use crate::core::control::Terminated;
 use std::collections::VecDeque;
 
 /// What one actor has put aside.
-pub struct Stash<M> {
+pub(crate) struct Stash<M> {
     /// Stashed, oldest first.
     pub(crate) held: VecDeque<Stashed<M>>,
     /// Unstashed and not yet handled, in the order in which they will be.
@@ -15,18 +15,18 @@ pub struct Stash<M> {
 
 impl<M> Stash<M> {
     /// The capacity that stands for none: more would not fit into the count in `Core`.
-    pub const UNBOUNDED: u32 = u32::MAX;
+    pub(crate) const UNBOUNDED: u32 = u32::MAX;
 
-    pub fn new(capacity: u32) -> Self {
+    pub(crate) fn new(capacity: u32) -> Self {
         Self { held: VecDeque::new(), front: VecDeque::new(), capacity }
     }
 
-    pub fn has_unstashed(&self) -> bool {
+    pub(crate) fn has_unstashed(&self) -> bool {
         !self.front.is_empty()
     }
 
     /// Whether nothing is put aside, nor unstashed and not yet handled.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.front.is_empty()
     }
 }
@@ -38,7 +38,7 @@ impl<M> Default for Stash<M> {
 }
 
 /// Something that was put aside.
-pub enum Stashed<M> {
+pub(crate) enum Stashed<M> {
     Message(M),
     /// A notice for `Actor::terminated`; no message, so in none of the books' terms.
     Notice(Terminated),

@@ -23,7 +23,7 @@ const LOG_TARGET: &str = "pointsman";
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// A child has failed: decide.
-    pub fn judge(&mut self, child: AnyActorRef, failure: Failure) {
+    pub(crate) fn judge(&mut self, child: AnyActorRef, failure: Failure) {
         if !self.core().children.contains(&child) {
             return;
         }
@@ -124,7 +124,7 @@ fn log_verdict(directive: Directive, beyond: bool, child: &AnyActorRef, failure:
 }
 
 /// Logs the failure of a hook whose failures change nothing.
-pub fn log_ignored(actor: &AnyActorRef, hook: &str, failure: &Failure) {
+pub(crate) fn log_ignored(actor: &AnyActorRef, hook: &str, failure: &Failure) {
     log_failure(log::Level::Error, actor, &format!("failed in `{hook}` and goes on with it"), failure);
 }
 

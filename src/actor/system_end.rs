@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The front of a hidden actor: its role, and the actor that it works for.
 #[derive(Clone)]
-pub struct HelperRole(pub &'static str, pub AnyActorRef);
+pub(crate) struct HelperRole(pub &'static str, pub AnyActorRef);
 
 /// At most this many stuck actors are named in an error.
 const STUCK_NAMED_MAX: usize = 32;

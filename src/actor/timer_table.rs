@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The timers of one actor.
-pub struct OwnTimers<M> {
+pub(crate) struct OwnTimers<M> {
     pub(crate) next: u64,
     pub(crate) armed: HashMap<u64, Timer<M>>,
     /// The numbers of those in `armed` that have names.

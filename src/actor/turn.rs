@@ -39,7 +39,7 @@ use std::ptr::NonNull;
 /// # Safety
 ///
 /// `task` is that of a living `Cell<A, F>`, and the caller hands over its ownership token.
-pub unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> Ran {
+pub(crate) unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> Ran {
     let cell = task.cast::<Cell<A, F>>();
     // SAFETY: the task is the cell's first field and the cell is alive: its life's reference is given back
     // only at the very end of its last turn.
@@ -78,7 +78,7 @@ enum TurnPause {
 }
 
 /// What became of what goes before the mailbox's messages.
-pub enum StepOutcome {
+pub(crate) enum StepOutcome {
     /// None is due.
     NothingDue,
     Once,
@@ -86,7 +86,7 @@ pub enum StepOutcome {
     Budget,
 }
 
-pub struct ActorTurn<'a, A: Actor, F> {
+pub(crate) struct ActorTurn<'a, A: Actor, F> {
     pub header: NonNull<Header>,
     pub cell: &'a Cell<A, F>,
     pub row: &'a ThreadCounters,
@@ -179,30 +179,30 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         Ran::Requeue
     }
 
-    pub fn core(&self) -> &ActorCore {
+    pub(crate) fn core(&self) -> &ActorCore {
         &self.cell.owned.local.core
     }
 
     /// The owner's view of the mailbox.
-    pub fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
+    pub(crate) fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
         // SAFETY: this turn holds the ownership token; each view is used up before the next is made; the
         // mailbox is the cell's first field, and the pointer is valid for the whole cell.
         unsafe { Owner::from_raw(self.header.cast()) }
     }
 
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.private(|private| private.phase)
     }
 
     /// Looks at or changes what only the owner touches. `act` runs no user code.
-    pub fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
+    pub(crate) fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
         // SAFETY: this turn holds the ownership token, and no reference from an earlier call is alive:
         // `act` runs nothing that calls back.
         self.cell.owned.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     /// Runs user code on the state. `None` if there is no state.
-    pub fn with_actor<R>(
+    pub(crate) fn with_actor<R>(
         &mut self,
         run: impl FnOnce(&mut A, &mut Context<A::Message>) -> Result<R, Failure>,
     ) -> Option<Result<R, Failure>> {
@@ -216,7 +216,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// A reference to this actor.
-    pub fn me(&self) -> AnyActorRef {
+    pub(crate) fn me(&self) -> AnyActorRef {
         // SAFETY: the header is alive: its life's reference is given back at the end of the last turn.
         unsafe { AnyActorRef::retain(self.header) }
     }
@@ -289,7 +289,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Takes one message's share of this turn; false if it is used up.
-    pub fn use_budget(&mut self) -> bool {
+    pub(crate) fn use_budget(&mut self) -> bool {
         if self.left == 0 || self.turn.should_yield() {
             return false;
         }
@@ -298,7 +298,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// There was no message after all.
-    pub fn return_budget(&mut self) {
+    pub(crate) fn return_budget(&mut self) {
         self.left += 1;
     }
 
@@ -340,7 +340,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     // ---- the system lane
 
     #[inline]
-    pub fn take_system_queue(&mut self) {
+    pub(crate) fn take_system_queue(&mut self) {
         if self.owner().has_system() {
             self.take_queued_control();
         }
@@ -368,7 +368,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    pub fn immediate(&mut self, message: Control) {
+    pub(crate) fn immediate(&mut self, message: Control) {
         let phase = self.phase();
         let ending = matches!(phase, Phase::Stopping | Phase::Draining);
         match message {
@@ -442,7 +442,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Runs a hook or handler; its failure is the actor's.
-    pub fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> HandlerResult) {
+    pub(crate) fn call(&mut self, run: impl FnOnce(&mut A, &mut Context<A::Message>) -> HandlerResult) {
         if let Some(Err(failure)) = self.with_actor(run) {
             self.fail(failure, None);
         }
@@ -458,5 +458,5 @@ pub(crate) fn apply<A: Actor>(
 }
 
 /// What [`Control::Apply`] runs.
-pub type Act<A> =
+pub(crate) type Act<A> =
     dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> HandlerResult + Send;

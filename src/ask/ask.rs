@@ -88,18 +88,18 @@ impl<R> fmt::Debug for Ask<R> {
 
 /// Begins an ask; the slot comes from the thread's free list.
 #[inline]
-pub fn begin<R>(ask_clock: AskClock) -> (ReplyTo<R>, Ask<R>) {
+pub(crate) fn begin<R>(ask_clock: AskClock) -> (ReplyTo<R>, Ask<R>) {
     let (reply_to, waiting) = Waiting::begin(FreeSlot::take(), ask_clock);
     (reply_to, Ask { waiting })
 }
 
 /// Makes `actor` end with the ask.
-pub fn served_by<R>(ask: &mut Ask<R>, actor: AnyActorRef) {
+pub(crate) fn served_by<R>(ask: &mut Ask<R>, actor: AnyActorRef) {
     ask.waiting.ask_clock = AskClock::Served(Arc::new(ServingActor(actor)));
 }
 
 /// An ask that failed before anything was sent. It counts as begun, unless no time was given.
-pub fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
+pub(crate) fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
     if error.row().is_some() {
         count(AskCounter::Begun, ask_clock.counters());
     }
@@ -109,7 +109,7 @@ pub fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
 
 /// Has the ask wait for room, when its asker has said for how long.
 #[cold]
-pub fn put_off<R>(ask: &mut Ask<R>, unsent: DeferredSend) {
+pub(crate) fn put_off<R>(ask: &mut Ask<R>, unsent: DeferredSend) {
     ask.waiting.put_off(unsent);
 }
 
@@ -117,7 +117,7 @@ pub fn put_off<R>(ask: &mut Ask<R>, unsent: DeferredSend) {
 /// dropped, since the reply port in it would fail the ask with [`AskError::NoReply`] first.
 ///
 /// An answer that is there already stays.
-pub fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
+pub(crate) fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
     ask.waiting.refuse(error);
 }
 
@@ -253,7 +253,7 @@ impl<R> fmt::Debug for PendingReply<'_, R> {
 
 /// Begins an ask in the asker's slot.
 #[inline]
-pub fn begin_with<R>(asker: &mut Asker<R>, ask_clock: AskClock) -> (ReplyTo<R>, PendingReply<'_, R>) {
+pub(crate) fn begin_with<R>(asker: &mut Asker<R>, ask_clock: AskClock) -> (ReplyTo<R>, PendingReply<'_, R>) {
     let free_slot = asker.free_slot.take().unwrap_or_else(FreeSlot::take);
     let (reply_to, waiting) = Waiting::begin(free_slot, ask_clock);
     (reply_to, PendingReply { waiting, asker })
@@ -261,12 +261,12 @@ pub fn begin_with<R>(asker: &mut Asker<R>, ask_clock: AskClock) -> (ReplyTo<R>, 
 
 /// As [`put_off`], of a pending ask.
 #[cold]
-pub fn put_off_pending<R>(pending: &mut PendingReply<'_, R>, unsent: DeferredSend) {
+pub(crate) fn put_off_pending<R>(pending: &mut PendingReply<'_, R>, unsent: DeferredSend) {
     pending.waiting.put_off(unsent);
 }
 
 /// Marks a pending ask whose request the target refused, as [`refuse`] does.
-pub fn refuse_pending<R>(pending: &mut PendingReply<'_, R>, error: AskError) {
+pub(crate) fn refuse_pending<R>(pending: &mut PendingReply<'_, R>, error: AskError) {
     pending.waiting.refuse(error);
 }
 
@@ -607,7 +607,7 @@ per_thread! {
 }
 
 /// The calling thread's waker, made once for each thread.
-pub fn thread_waker() -> Waker {
+pub(crate) fn thread_waker() -> Waker {
     fn make() -> Waker {
         Waker::from(Arc::new(ThreadWaker(thread::current())))
     }

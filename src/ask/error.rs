@@ -319,4 +319,4 @@ impl fmt::Display for AttemptFailure {
 }
 
 /// What an ask ends with.
-pub type Outcome<R> = Result<R, AskError>;
+pub(crate) type Outcome<R> = Result<R, AskError>;

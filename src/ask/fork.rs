@@ -191,11 +191,11 @@ pub(crate) struct RouterId {
 }
 
 impl RouterId {
-    pub fn number(self) -> u32 {
+    pub(crate) fn number(self) -> u32 {
         self.number
     }
 
-    pub fn new(head: &AnyActorRef, number: u32) -> Self {
+    pub(crate) fn new(head: &AnyActorRef, number: u32) -> Self {
         Self { place: std::ptr::from_ref(head.core()) as usize, number }
     }
 }

@@ -215,7 +215,7 @@ impl<R> fmt::Display for LateReply<R> {
 impl<R> std::error::Error for LateReply<R> {}
 
 /// Takes an ask's outcome where nobody waits in a slot: an actor that gets the answer as a message, say.
-pub trait ReplySink<R>: Send + Sync {
+pub(crate) trait ReplySink<R>: Send + Sync {
     /// Takes the outcome; called once at most, in the thread that answers or drops the last port.
     ///
     /// A panic in here is caught: it is the asker's, not the replier's.
@@ -295,7 +295,7 @@ impl<R, S: ReplySink<R>> ReplyDestination<R> for SinkAdapter<S> {
 ///
 /// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
 /// neither, if the handle ends the ask first.
-pub fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
+pub(crate) fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplySink<R> + 'static,
 {
@@ -415,7 +415,7 @@ impl<R> Drop for SinkPort<R> {
 }
 
 /// The sink owner's side of an ask.
-pub struct SinkHandle<R> {
+pub(crate) struct SinkHandle<R> {
     cell: Arc<SinkCell<dyn ReplyDestination<R>>>,
 }
 
@@ -424,7 +424,7 @@ impl<R> SinkHandle<R> {
     ///
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn expire(&self) -> bool {
+    pub(crate) fn expire(&self) -> bool {
         self.end(AskCounter::TimedOut)
     }
 
@@ -432,19 +432,19 @@ impl<R> SinkHandle<R> {
     /// To be called before the handed-back message is dropped, whose port would report
     /// [`AskError::NoReply`] first.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
-    pub fn refuse(&self) -> bool {
+    pub(crate) fn refuse(&self) -> bool {
         self.end(AskCounter::Undeliverable)
     }
 
     /// Ends the ask at its deadline: the sink gets [`AskError::Timeout`], if no outcome was first.
-    pub fn time_out(&self, after: std::time::Duration) {
+    pub(crate) fn time_out(&self, after: std::time::Duration) {
         if self.expire() {
             quietly(|| drop(self.cell.sink.take(Err(AskError::timeout(after)), None)));
         }
     }
 
     /// Ends the ask since its target refused the request: the sink gets this error, if no outcome was first.
-    pub fn undeliverable(&self, error: AskError) {
+    pub(crate) fn undeliverable(&self, error: AskError) {
         if self.refuse() {
             quietly(|| drop(self.cell.sink.take(Err(error), None)));
         }
@@ -459,7 +459,7 @@ impl<R> SinkHandle<R> {
     }
 
     /// Whether the ask is over.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.cell.is_claimed()
     }
 }

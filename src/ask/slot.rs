@@ -51,7 +51,7 @@ use std::ptr::{self, NonNull};
 use std::task::{RawWakerVTable, Waker};
 
 /// Asker's half of a slot. Dropping it abandons the ask.
-pub struct AskerHalf<R> {
+pub(crate) struct AskerHalf<R> {
     slot: NonNull<Slot<R>>,
     /// Identity of the waiter put into the slot last.
     registered: Option<WakerIdentity>,
@@ -66,13 +66,13 @@ pub struct ReplierHalf<R> {
 }
 
 /// A slot that nobody else can reach and that holds no outcome and no waiter: ready for another ask.
-pub struct FreeSlot<R> {
+pub(crate) struct FreeSlot<R> {
     slot: NonNull<Slot<R>>,
 }
 
 /// What the asker has in hand after leaving.
 #[must_use]
-pub struct AbandonedAsk<R> {
+pub(crate) struct AbandonedAsk<R> {
     /// The outcome, if one came before the asker left.
     pub outcome: Option<Outcome<R>>,
     /// The slot, if no port is left in it.
@@ -150,7 +150,7 @@ unsafe impl<R: Send> Sync for FreeSlot<R> {}
 impl<R> FreeSlot<R> {
     /// Takes a slot from the calling thread's free list.
     #[inline]
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let slot = slot_pool::take::<Slot<R>>();
         // SAFETY: fresh memory for exactly this type.
         unsafe {
@@ -165,7 +165,7 @@ impl<R> FreeSlot<R> {
 
     /// Starts an ask in this slot.
     #[inline]
-    pub fn begin(self) -> (AskerHalf<R>, ReplierHalf<R>) {
+    pub(crate) fn begin(self) -> (AskerHalf<R>, ReplierHalf<R>) {
         let slot = self.slot;
         mem::forget(self);
         // SAFETY: a spare owns its slot.
@@ -194,7 +194,7 @@ impl<R> AskerHalf<R> {
 
     /// Whether the outcome is there.
     #[inline]
-    pub fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.look().is_full()
     }
 
@@ -209,13 +209,13 @@ impl<R> AskerHalf<R> {
     /// Takes the outcome, and the slot with it if no port is left; gives the promise back when there is
     /// no outcome yet.
     #[inline]
-    pub fn take(self) -> Result<(Outcome<R>, Option<FreeSlot<R>>), Self> {
+    pub(crate) fn take(self) -> Result<(Outcome<R>, Option<FreeSlot<R>>), Self> {
         let word = self.look();
         if word.is_full() { Ok(self.take_full(word)) } else { Err(self) }
     }
 
     /// Has `waker` woken when the outcome comes; `true` when it is there already (then nobody is woken).
-    pub fn register(&mut self, waker: &Waker) -> bool {
+    pub(crate) fn register(&mut self, waker: &Waker) -> bool {
         let word = self.look();
         if word.is_full() {
             return true;
@@ -254,7 +254,7 @@ impl<R> AskerHalf<R> {
     }
 
     /// Leaves the ask. What comes later is late.
-    pub fn leave(self) -> AbandonedAsk<R> {
+    pub(crate) fn leave(self) -> AbandonedAsk<R> {
         let mut word = self.look();
         // A waker may hold a whole task: it must not wait for ports that are kept for long.
         let mut waiter = None;
@@ -475,7 +475,7 @@ fn drop_quietly(waiter: Option<Waker>) {
 }
 
 /// Runs the other side's code and keeps its panic from this side.
-pub fn quietly(act: impl FnOnce()) {
+pub(crate) fn quietly(act: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(act)) {
         panic::discard(payload);
     }

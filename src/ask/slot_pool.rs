@@ -112,7 +112,7 @@ const fn block_layout<T>() -> Layout {
 
 /// Gives uninitialised memory for a `T`, which must have a size.
 #[inline]
-pub fn take<T>() -> NonNull<T> {
+pub(crate) fn take<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0) };
     // A thread that has destroyed its thread-locals already goes to the allocator.
     let kept = class_of::<T>().and_then(|class| FREE.try_with(|free| free.0[class].pop()).ok().flatten());
@@ -133,7 +133,7 @@ fn allocate<T>() -> NonNull<T> {
 /// * `block` comes from `take::<T>()` for the same `T`.
 /// * The `T` in it was dropped or moved out, and nobody uses the memory any more.
 #[inline]
-pub unsafe fn put_back<T>(block: NonNull<T>) {
+pub(crate) unsafe fn put_back<T>(block: NonNull<T>) {
     let block = block.cast::<u8>();
     let kept = class_of::<T>().is_some_and(|class| {
         // SAFETY: the caller's promises; and `take::<T>` gave a block of this class.

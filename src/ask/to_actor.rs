@@ -149,12 +149,12 @@ pub(crate) struct Bound {
 
 impl Bound {
     /// From now, by the clock of the asker's system.
-    pub fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
+    pub(crate) fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
         Self::by(limit, || asker.ask_clock())
     }
 
     /// From now, by this clock.
-    pub fn by(limit: Option<Duration>, clock: impl FnOnce() -> AskClock) -> Self {
+    pub(crate) fn by(limit: Option<Duration>, clock: impl FnOnce() -> AskClock) -> Self {
         let at = limit.and_then(|limit| {
             let clock = clock();
             clock.now().checked_add(limit).map(|at| (at, clock))
@@ -163,13 +163,13 @@ impl Bound {
     }
 
     /// When it is over, if it ever is.
-    pub fn until(&self) -> Option<WaitBound<'_>> {
+    pub(crate) fn until(&self) -> Option<WaitBound<'_>> {
         self.at.as_ref().map(|(at, clock)| WaitBound { at: *at, clock: &**clock })
     }
 
     /// Sends by `send`, and waits for room until the limit, or until what is `awaited` is there; returns what has waited in
     /// vain, if anything has. A message that is refused meanwhile is sent once more by `way_back`.
-    pub fn send<R>(
+    pub(crate) fn send<R>(
         &self,
         counters: impl FnOnce() -> Option<StdArc<SystemCore>>,
         way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>,

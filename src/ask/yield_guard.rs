@@ -23,17 +23,17 @@ pub(crate) struct YieldGuard {
 }
 
 impl YieldGuard {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { crowded_until: Cell::new(None) }
     }
 
     /// Whether a yield is worth its risk.
-    pub fn may_yield(&self, now: Instant) -> bool {
+    pub(crate) fn may_yield(&self, now: Instant) -> bool {
         self.crowded_until.get().is_none_or(|until| now >= until)
     }
 
     /// Yields once.
-    pub fn yield_now(&self) {
+    pub(crate) fn yield_now(&self) {
         let began = Instant::now();
         thread::yield_now();
         let took = began.elapsed();

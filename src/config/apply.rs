@@ -23,7 +23,7 @@ pub(crate) fn read(toml: &str) -> Result<File, ConfigError> {
         .map_err(|error| ConfigError::key(key::whole(error.path()), error.inner().message()))
 }
 
-pub fn apply(file: File, mut settings: SystemSettings) -> Result<SystemSettings, ConfigError> {
+pub(crate) fn apply(file: File, mut settings: SystemSettings) -> Result<SystemSettings, ConfigError> {
     if let Some(seed) = file.seed {
         settings.seed = seed.0;
     }
@@ -201,7 +201,7 @@ fn keys(kind: DispatcherType) -> &'static [&'static str] {
 }
 
 /// Declares or changes the dispatcher of this name by the section at `at`.
-pub fn dispatcher(
+pub(crate) fn dispatcher(
     at: &str,
     name: String,
     section: DispatcherSection,
@@ -343,7 +343,7 @@ fn listener(
     }
 }
 
-pub fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {
+pub(crate) fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {
     match dispatcher {
         Dispatcher::WorkStealing(_) => DispatcherType::WorkStealing,
         Dispatcher::Blocking(_) => DispatcherType::Blocking,

@@ -42,11 +42,11 @@ macro_rules! sections {
         $(#[$doc])*
         #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields, default, remote = "Self")]
-        pub struct $name {
+        pub(crate) struct $name {
             $(
                 $(#[$key_doc])*
                 #[serde(skip_serializing_if = "Option::is_none")]
-                pub $key: Option<$kind>,
+                pub(crate) $key: Option<$kind>,
             )*
         }
 
@@ -57,7 +57,7 @@ macro_rules! sections {
 /// A whole file.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct File {
+pub(crate) struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Seed>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,7 +205,7 @@ sections! {
 
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default, remote = "Self")]
-pub struct ShutdownSection {
+pub(crate) struct ShutdownSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_actor_system: Option<bool>,
     pub phase: BTreeMap<String, PhaseSection>,
@@ -215,7 +215,7 @@ tables_only! { ShutdownSection }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnFailure {
+pub(crate) enum OnFailure {
     Default,
     Stop,
     Resume,
@@ -224,7 +224,7 @@ pub enum OnFailure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum DispatcherType {
+pub(crate) enum DispatcherType {
     WorkStealing,
     Blocking,
     Pinned,
@@ -234,7 +234,7 @@ pub enum DispatcherType {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Requirement {
+pub(crate) enum Requirement {
     Bounded,
     Unbounded,
     Sorted,
@@ -243,14 +243,14 @@ pub enum Requirement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MailboxType {
+pub(crate) enum MailboxType {
     Unbounded,
     Bounded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnFull {
+pub(crate) enum OnFull {
     Reject,
     DropOldest,
     DropNewest,

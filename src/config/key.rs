@@ -3,14 +3,14 @@
 use serde_path_to_error::{Path, Segment};
 
 /// Returns a part of a key, in quotes where TOML requires them.
-pub fn part(name: &str) -> String {
+pub(crate) fn part(name: &str) -> String {
     let table = toml::Table::from_iter([(name.to_owned(), toml::Value::Integer(0))]);
     let line = table.to_string();
     line.trim_end().strip_suffix(" = 0").unwrap_or(name).to_owned()
 }
 
 /// Returns a key with the sections around it.
-pub fn whole(path: &Path) -> String {
+pub(crate) fn whole(path: &Path) -> String {
     let mut key = String::new();
     for segment in path {
         if !key.is_empty() && !matches!(segment, Segment::Seq { .. }) {

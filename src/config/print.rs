@@ -108,7 +108,7 @@ impl fmt::Display for Settings {
     }
 }
 
-pub fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
+pub(crate) fn whole<const MIN: u64, const MAX: u64>(number: u64) -> Whole<MIN, MAX> {
     Whole(number)
 }
 

@@ -13,7 +13,7 @@ use crate::system_settings::SystemSettings;
 use std::time::Duration;
 
 /// Changes the settings of the router at this pattern.
-pub fn apply(
+pub(crate) fn apply(
     pattern: &str,
     section: RouterSection,
     says: &mut RouterSettings,
@@ -94,7 +94,7 @@ fn length(span: Span) -> Duration {
 }
 
 /// Returns the section of these settings, if any key is set.
-pub fn print(says: &RouterSettings) -> Option<RouterSection> {
+pub(crate) fn print(says: &RouterSettings) -> Option<RouterSection> {
     let options = says.options.iter().map(|(name, value)| (name.clone(), Text(value.clone()))).collect();
     (says != &RouterSettings::new()).then(|| RouterSection {
         router: says.router.clone(),

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// A whole number from `MIN` to `MAX`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
+pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub u64);
 
 impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
-    pub fn usize(self) -> usize {
+    pub(crate) fn usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    pub fn u32(self) -> u32 {
+    pub(crate) fn u32(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
 }
@@ -60,7 +60,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
 
 /// A length of time, written as `"250ms"`, `"5s"` or `"1h 30m"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub(crate) struct Span(pub Duration);
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -88,11 +88,11 @@ impl<'de> Deserialize<'de> for Span {
 }
 
 /// A number of things, at least one.
-pub type Count = Whole<1, { i64::MAX as u64 }>;
+pub(crate) type Count = Whole<1, { i64::MAX as u64 }>;
 
 /// The seed of random choices. TOML has no number beyond `i64::MAX`: larger seeds are written as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seed(pub u64);
+pub(crate) struct Seed(pub u64);
 
 impl Serialize for Seed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Seed {
 
 /// The number of dead letters logged before each pause; `None` for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LetterCount(pub Option<u64>);
+pub(crate) struct LetterCount(pub Option<u64>);
 
 impl Serialize for LetterCount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -157,7 +157,7 @@ impl Visitor<'_> for NumberOr {
 
 /// The name of a dispatcher, or the settings of a dispatcher for this router alone.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PoolDispatcher {
+pub(crate) enum PoolDispatcher {
     Named(String),
     Own(Box<DispatcherSection>),
 }
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for PoolDispatcher {
 
 /// A value that is kept as a text, and may be written as a text, a number or a truth value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text(pub String);
+pub(crate) struct Text(pub String);
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -44,11 +44,11 @@ pub enum AskCounter {
 }
 
 /// How many rows there are.
-pub const ROW_COUNT: usize = AskCounter::Late as usize + 1;
+pub(crate) const ROW_COUNT: usize = AskCounter::Late as usize + 1;
 
 /// Counts one more in `row` of these books, if there are any.
 #[inline]
-pub fn count(row: AskCounter, counters: Option<&Counters>) {
+pub(crate) fn count(row: AskCounter, counters: Option<&Counters>) {
     #[cfg(test)]
     tests::note(row);
     if let Some(counters) = counters {
@@ -58,7 +58,7 @@ pub fn count(row: AskCounter, counters: Option<&Counters>) {
 
 /// Counts a late reply.
 #[inline]
-pub fn count_late_reply() {
+pub(crate) fn count_late_reply() {
     #[cfg(test)]
     tests::note(AskCounter::Late);
     count_late();
@@ -87,7 +87,7 @@ impl ReplyCounts {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     //! What one thread has counted, for tests without a system.
 
     use super::{AskCounter, ROW_COUNT, ReplyCounts};
@@ -97,12 +97,12 @@ pub mod tests {
         pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
     }
 
-    pub fn note(row: AskCounter) {
+    pub(crate) fn note(row: AskCounter) {
         ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
     }
 
     /// Takes what the calling thread has counted since the last time.
-    pub fn take() -> ReplyCounts {
+    pub(crate) fn take() -> ReplyCounts {
         ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
     }
 }

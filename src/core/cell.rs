@@ -49,7 +49,7 @@ use std::sync::Arc as StdArc;
 /// What kind of thing a reference points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// An actor's cell.
     Local,
     /// Anything else that takes messages, through one object-safe trait.
@@ -57,7 +57,7 @@ pub enum Kind {
 }
 
 /// The operations that need to know what type stands behind a header.
-pub struct VTable {
+pub(crate) struct VTable {
     /// Frees the allocation, and hands on the reference to its parent.
     ///
     /// Safety: the last reference is gone.
@@ -75,11 +75,11 @@ pub struct VTable {
 }
 
 /// Finds a [`VTable::referent`].
-pub type FindReferent = unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>;
+pub(crate) type FindReferent = unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>;
 
 /// The first bytes of whatever a reference points to.
 #[repr(C)]
-pub struct Header {
+pub(crate) struct Header {
     /// First, so that a task's address is its cell's.
     task: Task,
     pub vtable: &'static VTable,
@@ -93,7 +93,7 @@ pub struct Header {
 const REFS_MAX: u32 = i32::MAX as u32;
 
 impl Header {
-    pub fn new(
+    pub(crate) fn new(
         run: RunFn,
         vtable: &'static VTable,
         placement: *const Placement,
@@ -105,14 +105,14 @@ impl Header {
 
     /// Whether the actor runs on the calling thread and on no other, or in this very turn, so that what this thread waits
     /// for it cannot do.
-    pub fn runs_only_here(&self) -> bool {
+    pub(crate) fn runs_only_here(&self) -> bool {
         // SAFETY: null, or as the field says; and who has a header keeps its core alive.
         unsafe { self.placement.as_ref() }.is_some_and(|placement| placement.needs_this_thread(&self.task))
     }
 
     /// Counts one more reference.
     #[inline]
-    pub fn retain(&self) {
+    pub(crate) fn retain(&self) {
         // Ordering: Relaxed; whoever makes a reference has one already, so nothing is published by it.
         if self.refs.fetch_add(1, Ordering::Relaxed) > REFS_MAX {
             too_many_references();
@@ -125,7 +125,7 @@ impl Header {
     ///
     /// The caller owns one reference and uses `header` no more.
     #[inline]
-    pub unsafe fn release(header: NonNull<Header>) {
+    pub(crate) unsafe fn release(header: NonNull<Header>) {
         // SAFETY: the caller's contract; and what gave the last one back says so.
         unsafe {
             if Self::release_one(header) {
@@ -184,7 +184,7 @@ fn too_many_references() -> ! {
 }
 
 /// The untyped front of an actor's mailbox.
-pub type ActorGate = Gate<Header, Control>;
+pub(crate) type ActorGate = Gate<Header, Control>;
 
 /// The gate behind a header.
 ///
@@ -193,7 +193,7 @@ pub type ActorGate = Gate<Header, Control>;
 /// `header` is that of a local actor's cell, and the caller keeps a reference to it for as long as it uses
 /// the gate.
 #[inline]
-pub unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
+pub(crate) unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
     // SAFETY: the header is the gate's first field and the gate the cell's (`repr(C)`), and the pointer was
     // made from the whole cell's box.
     unsafe { header.cast::<ActorGate>().as_ref() }
@@ -205,7 +205,7 @@ pub unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
 /// # Safety
 ///
 /// As for [`gate`].
-pub unsafe fn send_system(
+pub(crate) unsafe fn send_system(
     header: NonNull<Header>,
     message: Control,
     position: Position,
@@ -227,7 +227,7 @@ pub unsafe fn send_system(
 /// # Safety
 ///
 /// As for [`gate`].
-pub unsafe fn request_look(header: NonNull<Header>) {
+pub(crate) unsafe fn request_look(header: NonNull<Header>) {
     // SAFETY: passed on to the caller.
     if unsafe { gate(header) }.request_look() {
         // SAFETY: as above, and the wakeup gave us the token.
@@ -241,7 +241,7 @@ pub unsafe fn request_look(header: NonNull<Header>) {
 ///
 /// As for [`gate`]; and the caller holds the actor's ownership token, which passes to the dispatcher.
 #[inline]
-pub unsafe fn schedule(header: NonNull<Header>) {
+pub(crate) unsafe fn schedule(header: NonNull<Header>) {
     // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
     // or is the core's own.
     let placement = unsafe { &*header.as_ref().placement };
@@ -255,7 +255,7 @@ pub unsafe fn schedule(header: NonNull<Header>) {
 }
 
 /// What is known of an actor without knowing its types.
-pub struct ActorCore {
+pub(crate) struct ActorCore {
     pub system: StdArc<SystemCore>,
     pub parent: Option<AnyActorRef>,
     pub name: Name,
@@ -286,31 +286,31 @@ pub struct ActorCore {
 
 impl ActorCore {
     /// Notes that the actor ends without further ado.
-    pub fn note_stop(&self) {
+    pub(crate) fn note_stop(&self) {
         // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
         self.told_to_stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether the actor ends without further ado.
-    pub fn is_told_to_stop(&self) -> bool {
+    pub(crate) fn is_told_to_stop(&self) -> bool {
         // Ordering: Relaxed; see `note_stop`.
         self.told_to_stop.load(Ordering::Relaxed)
     }
 
     /// One more notice is on its way here.
-    pub fn count_notice(&self) {
+    pub(crate) fn count_notice(&self) {
         // Ordering: Relaxed; a number for onlookers, and nothing is read through it.
         self.notices.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A notice has been acted upon, or dropped.
-    pub fn uncount_notice(&self) {
+    pub(crate) fn uncount_notice(&self) {
         // Ordering: Relaxed; as above.
         self.notices.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Parts with control that does not act any more.
-    pub fn drop_control(&self, control: Control) {
+    pub(crate) fn drop_control(&self, control: Control) {
         if control.is_notice() {
             self.uncount_notice();
         }
@@ -318,12 +318,12 @@ impl ActorCore {
     }
 
     /// Notices that wait.
-    pub fn notices(&self) -> usize {
+    pub(crate) fn notices(&self) -> usize {
         // Ordering: Relaxed; as above.
         self.notices.load(Ordering::Relaxed) as usize
     }
 
-    pub fn path(&self) -> ActorPath {
+    pub(crate) fn path(&self) -> ActorPath {
         if let Name::Nobody(path) = &self.name {
             return ActorPath::clone(path);
         }
@@ -356,7 +356,7 @@ unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind
 /// What an `ActorRef<M>` to a local actor points to. It begins the actor's cell, and so a line, which the
 /// mailbox wants.
 #[repr(C)]
-pub struct Local<M> {
+pub(crate) struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, Control, M>,
     pub core: ActorCore,
 }
@@ -374,7 +374,7 @@ const _: () = {
 };
 
 /// What stands behind a reference that is no actor's, without its type of message.
-pub trait Referent {
+pub(crate) trait Referent {
     /// What it means; `None` for what only its clones mean.
     fn meaning(&self) -> Option<&dyn RecipientIdentity>;
 

@@ -10,7 +10,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 
 /// A child, as its parent's list knows it.
-pub trait Child: Clone + PartialEq {
+pub(crate) trait Child: Clone + PartialEq {
     /// Its name.
     fn name(&self) -> &Name;
 
@@ -19,7 +19,7 @@ pub trait Child: Clone + PartialEq {
 }
 
 /// The children of one actor.
-pub struct Children<C>(Mutex<Inner<C>>);
+pub(crate) struct Children<C>(Mutex<Inner<C>>);
 
 struct Inner<C> {
     /// `None` until the first child, since most actors have none.
@@ -47,13 +47,13 @@ struct ChildTable<C> {
 }
 
 /// Why a child was not taken in.
-pub enum Refusal {
+pub(crate) enum Refusal {
     Closed,
     NameTaken,
 }
 
 /// What a parent tells a child that is about to be made.
-pub struct ChildStart {
+pub(crate) struct ChildStart {
     pub name: Name,
     pub slot: u32,
     pub suspended: u32,
@@ -81,13 +81,13 @@ impl<C> Default for ChildTable<C> {
 
 impl<C: Child> Children<C> {
     /// Those of a parent that starts suspended so often.
-    pub fn of_suspended(suspended: u32) -> Self {
+    pub(crate) fn of_suspended(suspended: u32) -> Self {
         Self(Mutex::new(Inner { children: None, closed: false, suspended }))
     }
 
     /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
     /// take the name meanwhile.
-    pub fn adopt<E>(
+    pub(crate) fn adopt<E>(
         &self,
         name: Option<&str>,
         make: impl FnOnce(ChildStart) -> Result<C, E>,
@@ -123,7 +123,7 @@ impl<C: Child> Children<C> {
     }
 
     /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
-    pub fn remove(&self, child: &C) -> Option<C> {
+    pub(crate) fn remove(&self, child: &C) -> Option<C> {
         let mut inner = lock(&self.0);
         let children = inner.children.as_mut()?;
         match child.name() {
@@ -143,7 +143,7 @@ impl<C: Child> Children<C> {
     }
 
     /// Frees the name of a child that is ending, for its successor.
-    pub fn hand_name_over(&self, child: &C) {
+    pub(crate) fn hand_name_over(&self, child: &C) {
         let mut inner = lock(&self.0);
         let Some(children) = &mut inner.children else { return };
         let Name::Given(name) = child.name() else { return };
@@ -153,7 +153,7 @@ impl<C: Child> Children<C> {
     }
 
     /// Whether `child` is one.
-    pub fn contains(&self, child: &C) -> bool {
+    pub(crate) fn contains(&self, child: &C) -> bool {
         let inner = lock(&self.0);
         let Some(children) = &inner.children else { return false };
         match child.name() {
@@ -164,7 +164,7 @@ impl<C: Child> Children<C> {
     }
 
     /// The child of this name, given or generated.
-    pub fn get(&self, name: &str) -> Option<C> {
+    pub(crate) fn get(&self, name: &str) -> Option<C> {
         let inner = lock(&self.0);
         let children = inner.children.as_ref()?;
         if let Some(child) = children.named.get(name) {
@@ -176,11 +176,11 @@ impl<C: Child> Children<C> {
     }
 
     /// All of them, now.
-    pub fn all(&self) -> Vec<C> {
+    pub(crate) fn all(&self) -> Vec<C> {
         lock(&self.0).all()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let inner = lock(&self.0);
         inner.children.as_ref().is_none_or(|children| {
             children.named.is_empty() && children.anonymous.is_empty() && children.nameless.is_empty()
@@ -188,12 +188,12 @@ impl<C: Child> Children<C> {
     }
 
     /// Whether no more children are taken.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         lock(&self.0).closed
     }
 
     /// Takes no more children from now on. Returns the front and the parent_data, to be dropped: they refer to the parent.
-    pub fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
+    pub(crate) fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
         let mut inner = lock(&self.0);
         inner.closed = true;
         inner
@@ -204,40 +204,40 @@ impl<C: Child> Children<C> {
     }
 
     /// Says what children find of their parent.
-    pub fn set_parent_data<T: Clone + Send + 'static>(&self, parent_data: T) {
+    pub(crate) fn set_parent_data<T: Clone + Send + 'static>(&self, parent_data: T) {
         lock(&self.0).children.get_or_insert_default().parent_data = Some(Box::new(parent_data));
     }
 
     /// What children find of their parent, if it is a `T`.
-    pub fn parent_data<T: Clone + 'static>(&self) -> Option<T> {
+    pub(crate) fn parent_data<T: Clone + 'static>(&self) -> Option<T> {
         lock(&self.0).children.as_ref()?.parent_data.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Says which reference the parent is known by to those who look for one of its type.
-    pub fn set_front<T: Clone + Send + 'static>(&self, front: T) {
+    pub(crate) fn set_front<T: Clone + Send + 'static>(&self, front: T) {
         lock(&self.0).children.get_or_insert_default().front = Some(Box::new(front));
     }
 
     /// Says how to count the messages that wait for whichever child takes them.
-    pub fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
+    pub(crate) fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
         lock(&self.0).children.get_or_insert_default().queued = Some(Box::new(count));
     }
 
     /// Messages that wait for whichever child takes them.
-    pub fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         let inner = lock(&self.0);
         let count = inner.children.as_ref().and_then(|children| children.queued.as_ref());
         count.map_or(0, |count| count())
     }
 
     /// The parent's front, if it is a `T`.
-    pub fn front<T: Clone + 'static>(&self) -> Option<T> {
+    pub(crate) fn front<T: Clone + 'static>(&self) -> Option<T> {
         lock(&self.0).children.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
     }
 
     /// Sets how often children made from now on start suspended, and returns those that exist.
     /// One critical section: a child made meanwhile is either in the list or starts suspended, never both.
-    pub fn set_suspended(&self, suspended: u32) -> Vec<C> {
+    pub(crate) fn set_suspended(&self, suspended: u32) -> Vec<C> {
         let mut inner = lock(&self.0);
         inner.suspended = suspended;
         inner.all()

@@ -87,6 +87,6 @@ impl fmt::Display for DeadLetterReason {
 }
 
 /// The path of what stands nowhere in the tree.
-pub fn nowhere() -> ActorPath {
+pub(crate) fn nowhere() -> ActorPath {
     ActorPath::from_names(["deadLetters".into()].into_iter())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// The target of the lines, for filters.
-pub const TARGET: &str = "pointsman::dead_letters";
+pub(crate) const TARGET: &str = "pointsman::dead_letters";
 
 /// How dead letters are logged; see [`SystemBuilder::log_dead_letters`](crate::SystemBuilder::log_dead_letters).
 ///
@@ -73,7 +73,7 @@ impl Default for DeadLetterLog {
 }
 
 /// The log of one system's dead letters.
-pub struct LetterLog {
+pub(crate) struct LetterLog {
     system: String,
     settings: DeadLetterLog,
     clock: StdArc<dyn Clock>,
@@ -102,18 +102,18 @@ enum Verdict {
 }
 
 impl LetterLog {
-    pub fn new(system: String, settings: DeadLetterLog, clock: StdArc<dyn Clock>) -> Self {
+    pub(crate) fn new(system: String, settings: DeadLetterLog, clock: StdArc<dyn Clock>) -> Self {
         Self { system, settings, clock, count: Mutex::new(Count::default()) }
     }
 
     /// Whether anybody could read a line at all.
     #[inline]
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.settings.count_max != Some(0) && log::max_level() >= log::LevelFilter::Info
     }
 
     /// Logs a letter, if it is its turn. Calls the user's logger and clock.
-    pub fn note(&self, letter: &dyn fmt::Display, is_ending: bool) {
+    pub(crate) fn note(&self, letter: &dyn fmt::Display, is_ending: bool) {
         if !self.is_read()
             || (is_ending && !self.settings.during_shutdown)
             || !log::log_enabled!(target: TARGET, log::Level::Info)

@@ -47,7 +47,7 @@ impl std::error::Error for DeadLetterSinkExists {}
 
 /// What is known of types of messages.
 #[derive(Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// How many there are, so that without any a dead letter costs one load.
     count: AtomicUsize,
     by_type: Mutex<ByType>,
@@ -63,7 +63,7 @@ pub(crate) struct ByType {
 pub(crate) struct Mark<M>(pub(crate) Box<dyn Fn(&M) -> bool + Send + Sync>);
 
 /// Takes messages of one type.
-pub struct Sink<M> {
+pub(crate) struct Sink<M> {
     pub(crate) close: Box<dyn Fn(&mut M) + Send + Sync>,
     pub(crate) take: Box<dyn Fn(DeadLetterMessage<M>) + Send + Sync>,
 }
@@ -71,7 +71,7 @@ pub struct Sink<M> {
 impl<M> Sink<M> {
     /// Closes the message's reply port, and hands the message over. What panics takes the message with it,
     /// which is counted already.
-    pub fn take(&self, mut message: M, letter: DeadLetter) {
+    pub(crate) fn take(&self, mut message: M, letter: DeadLetter) {
         quietly(move || {
             (self.close)(&mut message);
             (self.take)(DeadLetterMessage { message, letter });
@@ -81,13 +81,13 @@ impl<M> Sink<M> {
 
 impl Rules {
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         // Ordering: Relaxed; a letter met while a rule comes or goes may be treated by it or not.
         self.count.load(Ordering::Relaxed) == 0
     }
 
     /// Whether this message's letter is of no interest. Calls user code.
-    pub fn is_suppressed<M: 'static>(&self, message: &M) -> bool {
+    pub(crate) fn is_suppressed<M: 'static>(&self, message: &M) -> bool {
         if self.is_empty() {
             return false;
         }
@@ -100,7 +100,7 @@ impl Rules {
     }
 
     /// Who wants messages of this type.
-    pub fn sink<M: 'static>(&self) -> Option<StdArc<Sink<M>>> {
+    pub(crate) fn sink<M: 'static>(&self) -> Option<StdArc<Sink<M>>> {
         if self.is_empty() {
             return None;
         }

@@ -296,13 +296,13 @@ per_thread! {
 type InTurn = bool;
 
 /// Drops messages that nobody has read; their reply ports can [tell](is_unread).
-pub fn unread<R>(drop: impl FnOnce() -> R) -> R {
+pub(crate) fn unread<R>(drop: impl FnOnce() -> R) -> R {
     marked(Some(calling_thread::is_in_turn()), drop)
 }
 
 /// Gives an actor of a test system a turn, in the midst of whatever the thread does: it is about other messages.
 #[cfg(feature = "testkit")]
-pub fn turn_within<R>(turn: impl FnOnce() -> R) -> R {
+pub(crate) fn turn_within<R>(turn: impl FnOnce() -> R) -> R {
     marked(None, turn)
 }
 
@@ -318,7 +318,7 @@ fn marked<R>(mark: Option<InTurn>, act: impl FnOnce() -> R) -> R {
 }
 
 /// Whether the reply port that is being dropped is that of a message which nobody has read.
-pub fn is_unread() -> bool {
+pub(crate) fn is_unread() -> bool {
     let unread_in = UNREAD.try_with(Cell::get).unwrap_or(None);
     unread_in.is_some_and(|in_turn| in_turn == calling_thread::is_in_turn())
 }

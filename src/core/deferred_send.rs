@@ -43,7 +43,7 @@ per_thread! {
 
 /// Sends by `send`, and puts off the waits for room.
 #[inline]
-pub fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
+pub(crate) fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
     let scope = Scope::begin(PUT_OFF);
     let sent = send();
     (sent, scope.end())
@@ -51,7 +51,7 @@ pub fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
 
 /// Runs user code that sends for itself: there waits for room block the thread as ever.
 #[inline]
-pub fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
+pub(crate) fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
     if !are_deferred() {
         return run();
     }
@@ -61,13 +61,13 @@ pub fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
 
 /// Whether a wait for room on this thread is to be put off.
 #[inline]
-pub fn are_deferred() -> bool {
+pub(crate) fn are_deferred() -> bool {
     WAITS.with(Cell::get) != BLOCK && KEPT.try_with(|_| ()).is_ok()
 }
 
 /// Notes that copies of what is being sent go to several: what is put off is one of them.
 #[inline]
-pub fn note_copies() {
+pub(crate) fn note_copies() {
     WAITS.with(|waits| {
         if waits.get() != BLOCK {
             waits.set(waits.get() | COPIES);
@@ -77,7 +77,7 @@ pub fn note_copies() {
 
 /// Puts a wait for room off; only where waits [are](are_deferred).
 #[cold]
-pub fn keep(later: Box<dyn PendingDelivery>) {
+pub(crate) fn keep(later: Box<dyn PendingDelivery>) {
     let before = WAITS.with(|waits| waits.replace(waits.get() | HAVE_PUT_OFF));
     let is_first = before & HAVE_PUT_OFF == 0;
     KEPT.with(|kept| {
@@ -126,7 +126,7 @@ fn taken(waits: u8) -> Option<DeferredSends> {
 
 /// What one send has put off.
 #[must_use = "what was put off is counted as sent, and has no outcome yet"]
-pub struct DeferredSends {
+pub(crate) struct DeferredSends {
     later: Vec<Box<dyn PendingDelivery>>,
     /// Others were sent copies.
     are_copies: bool,
@@ -135,7 +135,7 @@ pub struct DeferredSends {
 impl DeferredSends {
     /// Has the message sent once more by `way_back`, an `ActorRef` of its type, if the actor that it waits for refuses it;
     /// not so a copy.
-    pub fn returning_by(mut self, way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>) -> Self {
+    pub(crate) fn returning_by(mut self, way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>) -> Self {
         if let ([later], false) = (&mut *self.later, self.are_copies) {
             if let Some(way_back) = way_back() {
                 later.return_by(way_back);
@@ -145,12 +145,12 @@ impl DeferredSends {
     }
 
     /// Has `watch` told what becomes of the message; not so of several.
-    pub fn watched_by(self, watch: impl Watch + 'static) -> Self {
+    pub(crate) fn watched_by(self, watch: impl Watch + 'static) -> Self {
         Self { later: Watched::wrap(self.later, Box::new(watch)), are_copies: self.are_copies }
     }
 
     /// Puts it off once more, as a part of the send that this send was within.
-    pub fn keep(self) {
+    pub(crate) fn keep(self) {
         if self.are_copies {
             note_copies();
         }
@@ -158,12 +158,12 @@ impl DeferredSends {
     }
 
     /// What is counted as sent and is waited for already.
-    pub fn into_later(self) -> Vec<Box<dyn PendingDelivery>> {
+    pub(crate) fn into_later(self) -> Vec<Box<dyn PendingDelivery>> {
         self.later
     }
 
     /// Says whose books have counted it as sent; `None`: those of the actors that it waits for.
-    pub fn counted_by(self, counters: Option<StdArc<SystemCore>>) -> DeferredSend {
+    pub(crate) fn counted_by(self, counters: Option<StdArc<SystemCore>>) -> DeferredSend {
         // It was counted on its way to the mailbox.
         count(&self.later, counters.as_deref(), |row| row.subtract_sent(1));
         DeferredSend { later: Mutex::new(self.later), counters }
@@ -179,7 +179,7 @@ fn count(later: &[Box<dyn PendingDelivery>], counters: Option<&SystemCore>, act:
 
 /// What waits for room, and is waited for by its asker. Dropped before, it is dead letters. It counts as sent only when it
 /// is taken out, to be offered again or given up: so the ledger balances while an asker keeps it.
-pub struct DeferredSend {
+pub(crate) struct DeferredSend {
     /// Behind a lock, which is never taken, since what waits is not shared by threads.
     later: Mutex<Vec<Box<dyn PendingDelivery>>>,
     counters: Option<StdArc<SystemCore>>,
@@ -187,7 +187,7 @@ pub struct DeferredSend {
 
 impl DeferredSend {
     /// Adds what another send has put off, which the same books count.
-    pub fn join(&mut self, mut other: Self) {
+    pub(crate) fn join(&mut self, mut other: Self) {
         let added = std::mem::take(of(&mut other.later));
         of(&mut self.later).extend(added);
     }
@@ -200,7 +200,7 @@ impl DeferredSend {
 
     /// Waits until each is accepted or refused, or has waited for as long as its mailbox says; and no longer than
     /// `until`, and until what is `awaited` is there, after which none is delivered any more.
-    pub fn wait(mut self, until: Option<WaitBound<'_>>, awaited: &mut dyn Awaited) -> TimedOutSend {
+    pub(crate) fn wait(mut self, until: Option<WaitBound<'_>>, awaited: &mut dyn Awaited) -> TimedOutSend {
         let later = self.take();
         let over = wait_until(later, until, Some(awaited));
         let is_late = !over.is_empty() && until.is_some_and(|until| until.is_over());
@@ -227,24 +227,24 @@ impl fmt::Debug for DeferredSend {
 }
 
 /// What has waited in vain. When this is dropped, it is dead letters; its asker is to be told before.
-pub struct TimedOutSend {
+pub(crate) struct TimedOutSend {
     over: Vec<(Box<dyn PendingDelivery>, DeadLetterReason)>,
     counters: Option<StdArc<SystemCore>>,
     is_late: bool,
 }
 
 impl TimedOutSend {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.over.is_empty()
     }
 
     /// Whether a router has found no routee that takes it.
-    pub fn found_no_routee(&self) -> bool {
+    pub(crate) fn found_no_routee(&self) -> bool {
         self.over.iter().any(|(_, reason)| *reason == DeadLetterReason::NoRoutee)
     }
 
     /// Whether there is something, and the limit of its asker is over.
-    pub fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.is_late
     }
 }

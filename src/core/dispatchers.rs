@@ -22,7 +22,7 @@ const ALIAS_DEPTH_MAX: usize = 20;
 
 /// What a builder was told.
 #[derive(Default)]
-pub struct Declared {
+pub(crate) struct Declared {
     pub dispatchers: Vec<(String, Dispatcher)>,
     /// Each with the name that it stands for.
     pub aliases: Vec<(String, String)>,
@@ -70,7 +70,7 @@ impl Declared {
     /// # Errors
     ///
     /// [`BuildError`]; no thread is left then.
-    pub fn start(mut self, system: &str) -> Result<Dispatchers, BuildError> {
+    pub(crate) fn start(mut self, system: &str) -> Result<Dispatchers, BuildError> {
         if !self.names().any(|name| name == DEFAULT) {
             self.dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
         }

@@ -131,7 +131,7 @@ impl Snapshot {
 }
 
 /// Takes events of a type that it knows.
-pub trait Subscriber: Send + Sync {
+pub(crate) trait Subscriber: Send + Sync {
     /// Takes one event.
     fn take(&self, event: &dyn Any);
 
@@ -456,13 +456,13 @@ fn is_gone(entry: &Entry) -> bool {
 }
 
 /// A function on events of one type.
-pub struct ByFunction<E, F> {
+pub(crate) struct ByFunction<E, F> {
     function: F,
     event: PhantomData<fn(&E)>,
 }
 
 impl<E, F: Fn(&E)> ByFunction<E, F> {
-    pub fn new(function: F) -> Self {
+    pub(crate) fn new(function: F) -> Self {
         Self { function, event: PhantomData }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What happens to a message that finds its bounded mailbox full. Dropping the oldest is none of these: a mailbox that
 /// does so is a ring, which is never full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FullPolicy {
+pub(crate) enum FullPolicy {
     Refuse,
     DropNewest,
     Wait(Duration),

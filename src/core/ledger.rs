@@ -231,7 +231,7 @@ impl Drop for CounterRegistrations {
 
 /// Counts a late reply, in the row that this thread used last.
 #[inline]
-pub fn count_late() {
+pub(crate) fn count_late() {
     let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
     // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
     // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.

@@ -102,7 +102,7 @@ pub struct Delivery<'a, M> {
 }
 
 /// What is true of one message as a whole, whatever it is changed to on the way.
-pub struct SendOp<'a> {
+pub(crate) struct SendOp<'a> {
     pub(crate) system: &'a SystemCore,
     pub(crate) mode: SendMode,
     /// Deliveries that are counted as sent and have no outcome yet.
@@ -138,7 +138,7 @@ pub enum RefusedCopy<M> {
 }
 
 /// What is left of a message that nobody took.
-pub enum UnsentMessage<M> {
+pub(crate) enum UnsentMessage<M> {
     /// The message, or a copy that was refused at once.
     Message(M),
     /// One that has waited in vain, as the type that it was offered as, and the number of its route.
@@ -148,7 +148,7 @@ pub enum UnsentMessage<M> {
 impl<M> UnsentMessage<M> {
     /// The message; `turn_back` makes it of what has waited in vain. That may be user code, and the caller cannot account
     /// for a message that it takes down with it.
-    pub fn into_message(
+    pub(crate) fn into_message(
         self,
         way: &SendOp<'_>,
         turn_back: impl FnOnce(Box<dyn Any + Send>, usize) -> M,
@@ -175,7 +175,7 @@ impl<M> UnsentMessage<M> {
 /// chose has stopped or has nobody, and not where that one discards the message.
 #[cold]
 #[inline(never)]
-pub fn spread_told<M: Send + 'static>(
+pub(crate) fn spread_told<M: Send + 'static>(
     system: &SystemCore,
     message: M,
     spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
@@ -197,17 +197,17 @@ pub fn spread_told<M: Send + 'static>(
 }
 
 /// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
-pub struct InFlightGuard<'a>(&'a SystemCore);
+pub(crate) struct InFlightGuard<'a>(&'a SystemCore);
 
 impl<'a> InFlightGuard<'a> {
     #[inline]
-    pub fn begin(system: &'a SystemCore) -> Self {
+    pub(crate) fn begin(system: &'a SystemCore) -> Self {
         Self(system)
     }
 
     /// The message is in safe hands.
     #[inline]
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         std::mem::forget(self);
     }
 }
@@ -222,13 +222,13 @@ impl Drop for InFlightGuard<'_> {
 
 impl<'a> SendOp<'a> {
     /// Opens the way of a message, and counts it as sent.
-    pub fn new(system: &'a SystemCore, mode: SendMode) -> Self {
+    pub(crate) fn new(system: &'a SystemCore, mode: SendMode) -> Self {
         system.ledger().for_this_thread().sent(1);
         Self::of_counted(system, mode)
     }
 
     /// Opens the way of a message that is counted as sent: by [`ActorRef::tell`] to whatever spreads it.
-    pub fn of_counted(system: &'a SystemCore, mode: SendMode) -> Self {
+    pub(crate) fn of_counted(system: &'a SystemCore, mode: SendMode) -> Self {
         Self {
             system,
             mode,
@@ -245,7 +245,7 @@ impl<'a> SendOp<'a> {
 
     /// Offers copies in one group, by the route of this number, and counts it if nobody was offered one.
     #[inline]
-    pub fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
+    pub(crate) fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
         self.route.set(route);
         let before = self.offered();
         let done = offer();
@@ -256,7 +256,7 @@ impl<'a> SendOp<'a> {
     }
 
     /// What is offered from now on are copies: see `copies.rs`.
-    pub fn offers_copies(&self) {
+    pub(crate) fn offers_copies(&self) {
         self.copying.set(true);
     }
 
@@ -265,29 +265,29 @@ impl<'a> SendOp<'a> {
     }
 
     /// Groups in which nobody was offered a copy.
-    pub fn empty(&self) -> usize {
+    pub(crate) fn empty(&self) -> usize {
         self.empty.get()
     }
 
     /// Whether a keyed group has discarded the message.
-    pub fn is_discarded(&self) -> bool {
+    pub(crate) fn is_discarded(&self) -> bool {
         self.discarded.get()
     }
 
     /// Counts an offer to somebody who is not there.
     #[cold]
-    pub fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
+    pub(crate) fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
         self.begin();
         self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letter::nowhere);
     }
 
     /// What offers messages of this type.
-    pub fn delivery<'b, M>(&'b self, copier: Option<&'b dyn Copier<M>>) -> Delivery<'b, M> {
+    pub(crate) fn delivery<'b, M>(&'b self, copier: Option<&'b dyn Copier<M>>) -> Delivery<'b, M> {
         Delivery { way: self, copier }
     }
 
     /// What became of the copies so far; those that wait are in no number.
-    pub fn report(&self) -> SendReport {
+    pub(crate) fn report(&self) -> SendReport {
         self.report.get()
     }
 
@@ -345,7 +345,7 @@ impl<'a> SendOp<'a> {
     /// # Errors
     ///
     /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
-    pub fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
+    pub(crate) fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
         let mut later = self.later.take();
         if !later.is_empty() && deferred_send::are_deferred() {
             // It is an ask that sends: its asker waits for them, and says for how long.
@@ -597,23 +597,23 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
 }
 
 /// The message, and a copy that was refused.
-pub struct Copies<M> {
+pub(crate) struct Copies<M> {
     message: Option<M>,
     spare: Option<M>,
 }
 
 impl<M> Copies<M> {
-    pub fn of(message: M) -> Self {
+    pub(crate) fn of(message: M) -> Self {
         Self { message: Some(message), spare: None }
     }
 
     /// The message, until the [last](Self::last) one has got it.
-    pub fn message(&self) -> Option<&M> {
+    pub(crate) fn message(&self) -> Option<&M> {
         self.message.as_ref()
     }
 
     /// One for a recipient that is not the last.
-    pub fn next(&mut self, copy: impl FnOnce(&M) -> M) -> M {
+    pub(crate) fn next(&mut self, copy: impl FnOnce(&M) -> M) -> M {
         match (self.spare.take(), &self.message) {
             (Some(spare), _) => spare,
             (None, Some(message)) => copy(message),
@@ -622,11 +622,11 @@ impl<M> Copies<M> {
     }
 
     /// One for the last recipient.
-    pub fn last(&mut self) -> M {
+    pub(crate) fn last(&mut self) -> M {
         self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
     }
 
-    pub fn reclaim_copy(&mut self, refused: Option<M>) {
+    pub(crate) fn reclaim_copy(&mut self, refused: Option<M>) {
         if refused.is_some() {
             self.spare = refused;
         }
@@ -635,7 +635,7 @@ impl<M> Copies<M> {
     /// # Errors
     ///
     /// What is left over, if anything is.
-    pub fn into_unsent(self) -> Result<(), M> {
+    pub(crate) fn into_unsent(self) -> Result<(), M> {
         let Self { message, spare } = self;
         match message.is_some() {
             true => unread(|| drop(spare)),

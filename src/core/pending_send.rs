@@ -37,7 +37,7 @@ pub enum SuccessorAnswer<M: Send + 'static> {
 }
 
 /// What has come of one more try.
-pub enum RetryOutcome {
+pub(crate) enum RetryOutcome {
     Accepted,
     /// It waits in vain.
     Refused(DeadLetterReason),
@@ -48,7 +48,7 @@ pub enum RetryOutcome {
 }
 
 /// One delivery that waits, whatever the type of its message.
-pub trait PendingDelivery: Send {
+pub(crate) trait PendingDelivery: Send {
     fn try_again(&mut self) -> RetryOutcome;
 
     /// The system of the actor that it waits for, whose clock its limit goes by.
@@ -80,7 +80,7 @@ pub trait PendingDelivery: Send {
 }
 
 /// A message that waits for room at an actor.
-pub struct PendingSend<M: Send + 'static> {
+pub(crate) struct PendingSend<M: Send + 'static> {
     to: ActorRef<M>,
     /// `None` once it is accepted.
     message: Option<M>,
@@ -97,7 +97,7 @@ pub struct PendingSend<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> PendingSend<M> {
-    pub fn new(to: ActorRef<M>, message: M, limit: Duration, route: usize) -> Self {
+    pub(crate) fn new(to: ActorRef<M>, message: M, limit: Duration, route: usize) -> Self {
         Self {
             to,
             message: Some(message),
@@ -112,7 +112,11 @@ impl<M: Send + 'static> PendingSend<M> {
     }
 
     /// Has it go on to whoever succeeds the actor, if that retires.
-    pub fn with_succession(mut self, succession: Option<Box<dyn SuccessorLookup<M>>>, is_copy: bool) -> Self {
+    pub(crate) fn with_succession(
+        mut self,
+        succession: Option<Box<dyn SuccessorLookup<M>>>,
+        is_copy: bool,
+    ) -> Self {
         (self.succession, self.is_copy) = (succession, is_copy);
         self
     }
@@ -259,7 +263,7 @@ impl<M: Send + 'static> Drop for PendingSend<M> {
 }
 
 /// What wants to know what becomes of a delivery that waits.
-pub trait Watch: Send {
+pub(crate) trait Watch: Send {
     /// It is about to be tried.
     fn tries(&self) {}
 
@@ -273,7 +277,7 @@ pub trait Watch: Send {
 }
 
 /// A delivery that is watched.
-pub struct Watched {
+pub(crate) struct Watched {
     later: Box<dyn PendingDelivery>,
     /// `None` once what is watched has gone elsewhere.
     watch: Option<Box<dyn Watch>>,
@@ -281,7 +285,7 @@ pub struct Watched {
 
 impl Watched {
     /// Has a single delivery watched; of several each is a part.
-    pub fn wrap(
+    pub(crate) fn wrap(
         later: Vec<Box<dyn PendingDelivery>>,
         watch: Box<dyn Watch>,
     ) -> Vec<Box<dyn PendingDelivery>> {
@@ -357,7 +361,7 @@ impl Wake for NotifyWaker {
 }
 
 /// Counts the outcomes of a send to several recipients.
-pub trait Outcomes {
+pub(crate) trait Outcomes {
     /// The system whose books have counted the message as sent.
     fn system(&self) -> &SystemCore;
 
@@ -543,7 +547,7 @@ impl Drop for Waiting<'_> {
 /// Waits until each of them is accepted, refused, or has waited for as long as it may.
 ///
 /// What has waited in vain is a dead letter; but if `keep`, and nobody at all has accepted, one message is returned.
-pub fn wait_for_all(
+pub(crate) fn wait_for_all(
     counter: &dyn Outcomes,
     later: Vec<Box<dyn PendingDelivery>>,
     keep: bool,
@@ -557,7 +561,7 @@ pub fn wait_for_all(
 
 /// As [`wait_for_all`] without a way, and no longer than `until`, or until what is `awaited` is there; returns what has
 /// waited in vain.
-pub fn wait_until<'a>(
+pub(crate) fn wait_until<'a>(
     later: Vec<Box<dyn PendingDelivery>>,
     until: Option<WaitBound<'a>>,
     awaited: Option<&'a mut dyn Awaited>,
@@ -574,7 +578,7 @@ pub fn wait_until<'a>(
 /// # Errors
 ///
 /// The message: why it was refused.
-pub fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<(), Refused<M>> {
+pub(crate) fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<(), Refused<M>> {
     let mut over = wait_until(vec![Box::new(waiter)], None, None);
     let Some((later, reason)) = over.pop() else { return Ok(()) };
     let (message, _) = later.into_message();
@@ -589,7 +593,7 @@ pub fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<(), Refus
 ///
 /// A thread that is itself the one to run the system's actors (a test's) does so until there is room; a message that
 /// still finds none is refused at once.
-pub fn push_waiting<M: Send + 'static>(
+pub(crate) fn push_waiting<M: Send + 'static>(
     to: &ActorRef<M>,
     local: &Local<M>,
     message: M,
@@ -633,19 +637,19 @@ pub(crate) fn wait_on<M: Send + 'static>(
 
 /// Until when is waited, and by which clock.
 #[derive(Clone, Copy)]
-pub struct WaitBound<'a> {
+pub(crate) struct WaitBound<'a> {
     pub at: Duration,
     pub clock: &'a dyn Alarms,
 }
 
 impl WaitBound<'_> {
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.clock.now() >= self.at
     }
 }
 
 /// An answer that may come before a message is sent, so that it need not be sent any more.
-pub trait Awaited {
+pub(crate) trait Awaited {
     /// Whether it is there.
     fn is_there(&self) -> bool;
 

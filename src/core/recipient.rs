@@ -144,7 +144,7 @@ pub trait Recipient<M>: Send + Sync + 'static {
 /// What a reference to a recipient points to. Aligned to a line: all who send by a router's reference read it, and the
 /// heap puts anything beside it.
 #[repr(C, align(64))]
-pub struct Foreign<M> {
+pub(crate) struct Foreign<M> {
     header: Header,
     /// Asked once, since it is needed for every message.
     pub system: Option<SystemRef>,
@@ -174,7 +174,7 @@ impl<M: 'static> Foreign<M> {
     }
 
     /// Makes one with a count of one.
-    pub fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
+    pub(crate) fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
         let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
         let system = recipient.system();
         NonNull::from(Box::leak(Box::new(Self {
@@ -188,7 +188,7 @@ impl<M: 'static> Foreign<M> {
     }
 
     /// What an ask through this router counts; `None` if it is none.
-    pub fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyActorRef>>> {
+    pub(crate) fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyActorRef>>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
         Some(self.routed_asks.begin(system, || self.recipient.place()))
     }
@@ -232,13 +232,13 @@ fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
 
 /// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent. What it
 /// sends waits for room by itself.
-pub struct Custom<R> {
+pub(crate) struct Custom<R> {
     recipient: R,
     system: Option<SystemRef>,
 }
 
 impl<R> Custom<R> {
-    pub fn new<M>(recipient: R) -> Self
+    pub(crate) fn new<M>(recipient: R) -> Self
     where
         R: Recipient<M>,
     {
@@ -293,7 +293,7 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
 }
 
 /// Changes messages on their way to another reference.
-pub struct Adapter<M, F> {
+pub(crate) struct Adapter<M, F> {
     pub target: ActorRef<M>,
     pub change: F,
 }

@@ -51,13 +51,13 @@ impl<T: SameRecipient> RecipientIdentity for T {
 
 /// What a reference points to, to be compared.
 #[derive(Clone, Copy)]
-pub struct Pointee<'a>(NonNull<Header>, PhantomData<&'a Header>);
+pub(crate) struct Pointee<'a>(NonNull<Header>, PhantomData<&'a Header>);
 
 impl<'a> Pointee<'a> {
     /// # Safety
     ///
     /// A reference to what begins with this header is kept for as long as `'a`.
-    pub unsafe fn new(header: NonNull<Header>) -> Self {
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
         Self(header, PhantomData)
     }
 
@@ -67,7 +67,7 @@ impl<'a> Pointee<'a> {
     }
 
     /// The actor's, or that of nobody.
-    pub fn core(self) -> Option<&'a ActorCore> {
+    pub(crate) fn core(self) -> Option<&'a ActorCore> {
         let Header { kind: Kind::Local, vtable, .. } = self.header() else { return None };
         // SAFETY: by `new` the cell lives; the vtable of a local cell tells where its core lies.
         Some(unsafe { self.0.byte_add(vtable.core_offset).cast::<ActorCore>().as_ref() })
@@ -93,7 +93,7 @@ impl<'a> Pointee<'a> {
     }
 
     /// Whether both mean the same.
-    pub fn is_same(self, other: Self) -> bool {
+    pub(crate) fn is_same(self, other: Self) -> bool {
         self.0 == other.0 || self.is_same_elsewhere(other)
     }
 
@@ -112,7 +112,7 @@ impl<'a> Pointee<'a> {
         }
     }
 
-    pub fn hash(self, state: &mut impl Hasher) {
+    pub(crate) fn hash(self, state: &mut impl Hasher) {
         match (self.empty_ref_core(), self.meaning()) {
             (Some(nobody), _) => nobody.path().hash(state),
             (None, Some(meaning)) => meaning.hash(state),
@@ -121,7 +121,7 @@ impl<'a> Pointee<'a> {
     }
 
     /// The actor behind it, if that is the same for as long as it exists.
-    pub fn place(self) -> Option<AnyActorRef> {
+    pub(crate) fn place(self) -> Option<AnyActorRef> {
         match self.core() {
             // SAFETY: that of a local actor's cell, which lives by `new`.
             Some(_) => Some(unsafe { AnyActorRef::retain(self.0) }),
@@ -130,7 +130,7 @@ impl<'a> Pointee<'a> {
     }
 
     /// By path and uid, as far as there is an actor, and then by what tells apart. Only those that mean the same are equal.
-    pub fn order(self, other: Self) -> Ordering {
+    pub(crate) fn order(self, other: Self) -> Ordering {
         if self.is_same(other) {
             return Ordering::Equal;
         }

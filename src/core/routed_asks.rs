@@ -19,7 +19,7 @@ pub struct Routed<S, H> {
 }
 
 /// What each thread counts its asks through one router by. Empty until somebody asks.
-pub struct RoutedAsks<S, H>(OnceLock<Box<Counts<S, H>>>);
+pub(crate) struct RoutedAsks<S, H>(OnceLock<Box<Counts<S, H>>>);
 
 type Counts<S, H> = PerThread<StdArc<Routed<S, H>>>;
 
@@ -28,12 +28,12 @@ where
     S: Clone + Send + Sync + 'static,
     H: Send + Sync + 'static,
 {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(OnceLock::new())
     }
 
     /// A reference to the system for an ask that the calling thread begins; `head` is called for its first.
-    pub fn begin(&self, system: &S, head: impl FnOnce() -> Option<H>) -> StdArc<Routed<S, H>> {
+    pub(crate) fn begin(&self, system: &S, head: impl FnOnce() -> Option<H>) -> StdArc<Routed<S, H>> {
         self.0
             .get_or_init(|| Box::new(PerThread::new()))
             .with(|_| StdArc::new(Routed { system: system.clone(), head: head() }), StdArc::clone)

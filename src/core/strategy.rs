@@ -76,14 +76,14 @@ impl Restart {
 
 /// A child's restarts so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RestartHistory {
+pub(crate) struct RestartHistory {
     count: u32,
     opened: Option<Duration>,
 }
 
 impl RestartHistory {
     /// Whether `limit` allows a restart at `now`; counts it if so.
-    pub fn allows(&mut self, limit: Restart, now: Duration) -> bool {
+    pub(crate) fn allows(&mut self, limit: Restart, now: Duration) -> bool {
         // A window without a count means one restart in each.
         let allowed = match (limit.count, limit.window) {
             (None, None) => return true,

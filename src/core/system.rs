@@ -269,7 +269,7 @@ pub struct Tree {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     NotYet,
     /// Not yet, and the [`System`](crate::System) is gone: nobody will join the threads, so they end by themselves.
     Orphaned,

@@ -24,7 +24,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 /// The largest number of threads in one pool.
-pub const THREAD_COUNT_MAX: usize = 4096;
+pub(crate) const THREAD_COUNT_MAX: usize = 4096;
 
 /// The settings of a blocking pool.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ per_thread! {
 }
 
 /// Returns whether the calling thread belongs to a pool and runs a turn of this task.
-pub fn is_in_turn_of(task: *const Task) -> bool {
+pub(crate) fn is_in_turn_of(task: *const Task) -> bool {
     TURN_OF.try_with(Cell::get).is_ok_and(|turn_of| ptr::eq(turn_of, task))
 }
 

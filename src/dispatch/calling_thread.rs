@@ -50,7 +50,7 @@ impl Limits {
 
 /// Runs a task, or lets it wait for the turn that woke it.
 #[cold]
-pub fn schedule(task: TaskRef, limits: Limits) {
+pub(crate) fn schedule(task: TaskRef, limits: Limits) {
     let mut task = Some((task, limits));
     let _ = QUEUE.try_with(|queue| match &mut *queue.borrow_mut() {
         Some(waiting) => waiting.extend(task.take()),
@@ -65,7 +65,7 @@ pub fn schedule(task: TaskRef, limits: Limits) {
 }
 
 /// Returns whether the calling thread is in a turn.
-pub fn is_in_turn() -> bool {
+pub(crate) fn is_in_turn() -> bool {
     QUEUE.try_with(|queue| queue.borrow().is_some()).unwrap_or(false)
 }
 

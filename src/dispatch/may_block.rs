@@ -11,7 +11,7 @@ per_thread! {
 
 /// Runs code that other threads wait for, and that therefore must not wait itself: the firing of timers, the events of
 /// sockets, and changes of a router.
-pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
+pub(crate) fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -24,7 +24,7 @@ pub fn without_waiting<R>(act: impl FnOnce() -> R) -> R {
 
 /// Returns whether the calling thread runs code whose end other threads may need, so that it must not wait for them.
 /// This holds on a work-stealing worker, in a turn on a calling-thread dispatcher, and [elsewhere](without_waiting).
-pub fn must_not_wait() -> bool {
+pub(crate) fn must_not_wait() -> bool {
     crate::scheduler::current::on_worker()
         || calling_thread::is_in_turn()
         || KEEPS_OTHERS.try_with(Cell::get).unwrap_or(false)

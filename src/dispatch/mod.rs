@@ -21,11 +21,11 @@
 pub(crate) mod dispatcher; // recipes for threads
 pub(crate) mod running; // a dispatcher whose threads run
 pub(crate) mod placement; // where a single actor runs
-pub mod blocking; // a growing pool of threads
-pub mod pinned; // one thread for each actor
+pub(crate) mod blocking; // a growing pool of threads
+pub(crate) mod pinned; // one thread for each actor
 pub(crate) mod calling_thread; // actors run on the thread that wakes them
-pub mod stepping; // actors run on the thread of a test
-pub mod on_demand; // threads that end while they have no actors
+pub(crate) mod stepping; // actors run on the thread of a test
+pub(crate) mod on_demand; // threads that end while they have no actors
 pub(crate) mod threads; // joins threads that come and go
 pub(crate) mod shared_queue; // one queue in front of several actors
 pub(crate) mod mailbox_defaults; // rules of a dispatcher for mailboxes

@@ -63,13 +63,13 @@ use crate::sync::{Arc, ArrayQueue, CachePadded, Mutex, OnceLock, SegQueue, lock}
 use std::num::NonZeroUsize;
 
 /// How a taker is woken.
-pub trait Wake {
+pub(crate) trait Wake {
     /// Makes the taker look at the queue soon, on a thread that has nothing else to do.
     fn wake(&self);
 }
 
 /// A queue of messages, and the takers that sleep in front of it.
-pub struct SharedQueue<M, W> {
+pub(crate) struct SharedQueue<M, W> {
     /// Set by [`open`](Self::open).
     messages: OnceLock<Messages<M>>,
     /// An entry for each registered or stale seat, the longest idle first.
@@ -90,7 +90,7 @@ enum Messages<M> {
 
 /// The capacity of a queue, and the treatment of a message beyond it.
 #[derive(Debug, Clone, Copy)]
-pub struct Bound {
+pub(crate) struct Bound {
     /// How many messages the queue holds; their room is allocated at once.
     pub capacity: NonZeroUsize,
     /// The treatment of a message beyond the capacity.
@@ -99,7 +99,7 @@ pub struct Bound {
 
 /// The treatment of a push that finds the queue full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtBound {
+pub(crate) enum AtBound {
     /// The push is refused.
     Refuse,
     /// The push is refused, and its message is to be dropped.
@@ -110,7 +110,7 @@ pub enum AtBound {
 
 /// The result of a push that was not refused.
 #[must_use = "stranded messages are in nobody's hands"]
-pub enum Pushed<M> {
+pub(crate) enum Pushed<M> {
     /// A taker has the message, or will see it.
     Queued,
     /// A taker has the message or will see it, and this older message has made room for it.
@@ -121,7 +121,7 @@ pub enum Pushed<M> {
 }
 
 /// The reason for which a push was refused; the message comes back.
-pub enum Refused<M> {
+pub(crate) enum Refused<M> {
     /// The queue is at its capacity.
     Full(M),
     /// The queue is at its capacity, and its [`Bound`] says that the message is to be dropped.
@@ -143,7 +143,7 @@ const REGISTERED: u8 = 1;
 const STALE: u8 = 2;
 
 /// A taker of messages. A taker must be [left](Self::leave), not dropped: a drop tells the other takers nothing.
-pub struct Taker<M, W> {
+pub(crate) struct Taker<M, W> {
     queue: Arc<SharedQueue<M, W>>,
     seat: Arc<TakerSlot<W>>,
     registered: bool,
@@ -151,7 +151,7 @@ pub struct Taker<M, W> {
 
 impl<M, W: Wake> SharedQueue<M, W> {
     /// Makes a queue that is not open and has no takers.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             messages: OnceLock::new(),
             idle: SegQueue::new(),
@@ -162,7 +162,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
     }
 
     /// Says how much the queue holds, before a taker joins. The first call counts.
-    pub fn open(&self, bound: Option<Bound>) {
+    pub(crate) fn open(&self, bound: Option<Bound>) {
         self.messages.get_or_init(|| match bound {
             None => Messages::Unbounded(SegQueue::new()),
             Some(Bound { capacity, at_bound }) => {
@@ -173,7 +173,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Adds a message, and wakes a taker if one sleeps and none is called.
     #[inline]
-    pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+    pub(crate) fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         let messages = match self.messages.get() {
             Some(messages) if self.has_takers() => messages,
             _ => return Err(Refused::NoTaker(message)),
@@ -224,7 +224,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
     }
 
     /// Returns the number of messages in the queue; exact when no thread pushes or takes meanwhile.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self.messages.get() {
             Some(Messages::Unbounded(queue)) => queue.len(),
             Some(Messages::Bounded { queue, .. }) => queue.len(),
@@ -244,7 +244,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Ends a call: a taker that was claimed calls this once it has taken a message, or knows that it cannot. Takers
     /// may be claimed again then, and one is if there is anything left.
-    pub fn answer(&self) {
+    pub(crate) fn answer(&self) {
         // Ordering: Relaxed; the fence orders it.
         self.is_called.swap(false, Ordering::Relaxed);
         // Ordering: SeqCst; between taking the call back and the look at the queue; mirror of the fence in `push`.
@@ -325,7 +325,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
 impl<M, W: Wake> Taker<M, W> {
     /// Adds a taker to `queue`, which is woken by `wake`. The new taker is at work: it takes, registers or leaves.
-    pub fn join(queue: Arc<SharedQueue<M, W>>, wake: W) -> Self {
+    pub(crate) fn join(queue: Arc<SharedQueue<M, W>>, wake: W) -> Self {
         {
             let _membership = lock(&queue.membership);
             // Ordering: Relaxed; the thread that emptied the queue for want of takers has released the lock, and a
@@ -337,13 +337,13 @@ impl<M, W: Wake> Taker<M, W> {
     }
 
     /// Returns the queue.
-    pub fn queue(&self) -> &Arc<SharedQueue<M, W>> {
+    pub(crate) fn queue(&self) -> &Arc<SharedQueue<M, W>> {
         &self.queue
     }
 
     /// Takes the next message.
     #[inline]
-    pub fn take(&self) -> Option<M> {
+    pub(crate) fn take(&self) -> Option<M> {
         self.queue.pop()
     }
 
@@ -352,7 +352,7 @@ impl<M, W: Wake> Taker<M, W> {
     /// In either case the taker counts as idle until it [withdraws](Self::withdraw), which it does before anything
     /// else.
     #[must_use = "who finds something must not sleep"]
-    pub fn register(&mut self) -> bool {
+    pub(crate) fn register(&mut self) -> bool {
         self.registered = true;
         // Ordering: Relaxed, both; this taker's own mark, which a sender that takes the entry reads by an exchange. The
         // fence below orders the mark before the look.
@@ -371,7 +371,7 @@ impl<M, W: Wake> Taker<M, W> {
     /// Says that this taker is awake. Returns true if a sender has claimed the taker since it registered: the taker
     /// owes an [answer](SharedQueue::answer) then.
     #[must_use = "who was claimed must answer"]
-    pub fn withdraw(&mut self) -> bool {
+    pub(crate) fn withdraw(&mut self) -> bool {
         // Ordering: Acquire; pairs with the Release in `call`: the taker sees the message that the claim was for.
         std::mem::take(&mut self.registered)
             && self
@@ -383,7 +383,7 @@ impl<M, W: Wake> Taker<M, W> {
 
     /// Leaves for good, unless this is the last taker and there is something to take: then the taker is returned, and
     /// has not left.
-    pub fn leave_when_empty(mut self) -> Result<(), Self> {
+    pub(crate) fn leave_when_empty(mut self) -> Result<(), Self> {
         let is_claimed = self.withdraw();
         let entries = {
             let _membership = lock(&self.queue.membership);
@@ -412,7 +412,7 @@ impl<M, W: Wake> Taker<M, W> {
     }
 
     /// Leaves for good. Returns the messages of the queue, if this was the last taker.
-    pub fn leave(mut self) -> Vec<M> {
+    pub(crate) fn leave(mut self) -> Vec<M> {
         let is_claimed = self.withdraw();
         let (messages, entries) = {
             let _membership = lock(&self.queue.membership);

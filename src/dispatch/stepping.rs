@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The identity of an actor: its uid, and a function that makes its path.
 #[cfg(feature = "testkit")]
-pub type Identity<'a> = (u32, &'a dyn Fn() -> String);
+pub(crate) type Identity<'a> = (u32, &'a dyn Fn() -> String);
 
 /// Gives actors their turns, on one thread.
 #[cfg(feature = "testkit")]
@@ -66,7 +66,7 @@ per_thread! {
 
 /// Registers a stepper with the calling thread, on which it runs its turns.
 #[cfg(feature = "testkit")]
-pub fn attach(stepper: &StdArc<dyn Stepper>) {
+pub(crate) fn attach(stepper: &StdArc<dyn Stepper>) {
     OF_THIS_THREAD.with(|steppers| {
         let mut steppers = steppers.borrow_mut();
         steppers.retain(|stepper| stepper.strong_count() > 0);
@@ -77,7 +77,7 @@ pub fn attach(stepper: &StdArc<dyn Stepper>) {
 /// Runs turns until `done`, of all systems that have their turns on this thread: for callers that don't know on which
 /// system they wait. May return before `done`, when no task has anything left to do or the turns don't end.
 #[cfg(feature = "testkit")]
-pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
+pub(crate) fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let steppers = OF_THIS_THREAD.try_with(|steppers| steppers.borrow().clone()).unwrap_or_default();
     let steppers: Vec<_> = steppers.iter().filter_map(StdWeak::upgrade).collect();
     // Each round runs at least one turn. The rounds are bounded because actors of two systems that keep each other busy
@@ -96,11 +96,11 @@ pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
 /// Does nothing: without the testkit no system has its turns on this thread.
 #[cfg(not(feature = "testkit"))]
 #[inline(always)]
-pub fn run_any_turns(done: &mut dyn FnMut() -> bool) {
+pub(crate) fn run_any_turns(done: &mut dyn FnMut() -> bool) {
     let _ = done;
 }
 
 /// Returns how long a thread may wait that was to wait for `limit`: not at all, if the thread has run all turns itself.
-pub fn left_to_wait(reached: Reached, limit: Duration) -> Duration {
+pub(crate) fn left_to_wait(reached: Reached, limit: Duration) -> Duration {
     if reached == Reached::Elsewhere { limit } else { Duration::ZERO }
 }

@@ -9,7 +9,7 @@ use std::io;
 
 /// The threads of one dispatcher.
 #[derive(Debug)]
-pub struct Threads {
+pub(crate) struct Threads {
     name: String,
     thread_table: Arc<Mutex<ThreadTable>>,
 }
@@ -37,13 +37,13 @@ per_thread! {
 }
 
 impl Threads {
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         // A zero byte in a thread's name would panic.
         Self { name: name.replace('\0', ""), thread_table: Arc::new(Mutex::new(ThreadTable::default())) }
     }
 
     /// Starts a thread, and waits for none.
-    pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    pub(crate) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let own_roster = self.thread_table.clone();
         let mut thread_table = lock(&self.thread_table);
         let name = format!("{}-{}", self.name, thread_table.started_count);
@@ -60,24 +60,24 @@ impl Threads {
     }
 
     /// Unparks each of the threads.
-    pub fn unpark_all(&self) {
+    pub(crate) fn unpark_all(&self) {
         lock(&self.thread_table).handles.iter().for_each(|handle| handle.thread().unpark());
     }
 
     /// Returns whether all threads have ended.
-    pub fn have_ended(&self) -> bool {
+    pub(crate) fn have_ended(&self) -> bool {
         lock(&self.thread_table).handles.iter().all(thread_has_ended)
     }
 
     /// Returns whether the calling thread is one of these threads.
-    pub fn have_current(&self) -> bool {
+    pub(crate) fn have_current(&self) -> bool {
         let me = thread::current().id();
         lock(&self.thread_table).handles.iter().any(|handle| handle.thread().id() == me)
     }
 
     /// Joins all threads, including threads that other threads start meanwhile. A thread that has noted its end counts
     /// as one of these threads even if it is in no list, since another thread joins it then.
-    pub fn join_all(&self) -> Result<(), JoinError> {
+    pub(crate) fn join_all(&self) -> Result<(), JoinError> {
         let ends_here =
             ENDS_IN.try_with(|ends| ends.get() == Arc::as_ptr(&self.thread_table)).unwrap_or(true);
         if ends_here || self.have_current() {

@@ -420,7 +420,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Creates the actor of a key, if the key is free.
-    pub fn mount(&self, key: K) -> Result<(), SpawnError> {
+    pub(crate) fn mount(&self, key: K) -> Result<(), SpawnError> {
         let name = key_name(&key.to_string());
         let hash = self.hash(&key);
         let key_entry = StdArc::new(KeyEntry::new(key, hash, name, SpawnCause::Mounted));

@@ -16,7 +16,7 @@ use std::time::Duration;
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Restarts the actor of this key entry after `wait`. Returns `how` as the error if the group creates no more
     /// actors.
-    pub fn wait(
+    pub(crate) fn wait(
         self: &StdArc<Self>,
         key_entry: &StdArc<KeyEntry<K>>,
         how: RestartMode,
@@ -46,7 +46,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Removes the pending restart of this key entry: its actor has been created, or is not going to be.
-    pub fn forget_waiting(&self, key_entry: &StdArc<KeyEntry<K>>) {
+    pub(crate) fn forget_waiting(&self, key_entry: &StdArc<KeyEntry<K>>) {
         let one = lock(&self.waiting).take(key_entry);
         if let Some(one) = one {
             self.system.timers().cancel(one.timer);
@@ -56,7 +56,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Gives up all pending restarts.
-    pub fn end_pending_restarts(&self) {
+    pub(crate) fn end_pending_restarts(&self) {
         let all = std::mem::take(&mut lock(&self.waiting).all);
         let mut all: Vec<PendingRestart<K>> = all.into_values().collect();
         // The order of the notes must be an order that a test's entry repeats.
@@ -70,7 +70,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Frees the key of an actor that is not restarted.
-    pub fn end_restart(&self, key_entry: &StdArc<KeyEntry<K>>, how: RestartMode) {
+    pub(crate) fn end_restart(&self, key_entry: &StdArc<KeyEntry<K>>, how: RestartMode) {
         match how {
             RestartMode::Anew => self.free_slot_of(key_entry),
             // The key is free when the actor has ended.
@@ -92,7 +92,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Removes the key slot of an actor that has ended for good, unless its successor has the slot, and notes that the
     /// actor has terminated.
-    pub fn free(&self, key_entry: &StdArc<KeyEntry<K>>, ended: &AnyActorRef) {
+    pub(crate) fn free(&self, key_entry: &StdArc<KeyEntry<K>>, ended: &AnyActorRef) {
         let mut shard = self.table.lock(key_entry.hash);
         shard.replace(key_entry.hash, |slot| slot.is_of(ended), None);
         // As in `free_slot_of`.
@@ -110,7 +110,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Creates a new actor in the key slot for which `is` holds. Returns false if the actor cannot be created.
-    pub fn recreate(
+    pub(crate) fn recreate(
         &self,
         key_entry: &StdArc<KeyEntry<K>>,
         is: impl Fn(&crate::group::state::KeySlot<M, K>) -> bool,
@@ -136,7 +136,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Stops the head of a group that ends and has neither a living nor a waiting actor.
-    pub fn stop_if_over(&self) {
+    pub(crate) fn stop_if_over(&self) {
         if self.openness() >= GroupPhase::Terminating
             && lock(&self.living).is_empty()
             && lock(&self.waiting).is_empty()

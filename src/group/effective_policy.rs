@@ -32,7 +32,7 @@ impl fmt::Display for PolicyError {
 impl std::error::Error for PolicyError {}
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
-    pub fn policy_of(&self, key_entry: &KeyEntry<K>) -> RestartPolicy {
+    pub(crate) fn policy_of(&self, key_entry: &KeyEntry<K>) -> RestartPolicy {
         let own = key_entry.life(|life| life.policy.as_deref().copied());
         own.or_else(|| *lock(&self.configured_policy)).unwrap_or(self.policy)
     }

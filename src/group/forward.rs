@@ -11,7 +11,7 @@ use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
 /// This type offers a waiting message to the actor that has the key at that time.
-pub struct ForwardToSuccessor<M: Send + 'static, K: GroupKey> {
+pub(crate) struct ForwardToSuccessor<M: Send + 'static, K: GroupKey> {
     pub group_state: StdArc<GroupState<M, K>>,
     pub key_entry: StdArc<KeyEntry<K>>,
 }

@@ -9,7 +9,7 @@ use crate::group::key::GroupKey;
 use crate::group::state::{GroupPhase, GroupState};
 use std::sync::Arc as StdArc;
 
-pub struct Head<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
+pub(crate) struct Head<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
 
 impl<M: Send + 'static, K: GroupKey> Actor for Head<M, K> {
     type Message = Never;

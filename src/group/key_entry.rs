@@ -42,7 +42,7 @@ impl<'a, K> SpawnInfo<'a, K> {
 }
 
 /// A key entry keeps a key and the data of its actor over all lives.
-pub struct KeyEntry<K> {
+pub(crate) struct KeyEntry<K> {
     pub key: K,
     pub hash: u64,
     /// The name of the actor, unless a key that prints alike has the name.
@@ -50,7 +50,7 @@ pub struct KeyEntry<K> {
     life: Mutex<KeyLife>,
 }
 
-pub struct KeyLife {
+pub(crate) struct KeyLife {
     cause: SpawnCause,
     pub tries: Tries,
     pub end: EndCause,
@@ -66,7 +66,7 @@ pub struct KeyLife {
 
 /// An end says why the present life is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EndCause {
+pub(crate) enum EndCause {
     /// The actor ends by itself, or was stopped from outside.
     #[default]
     Other,
@@ -76,7 +76,7 @@ pub enum EndCause {
 }
 
 impl<K> KeyEntry<K> {
-    pub fn new(key: K, hash: u64, name: String, cause: SpawnCause) -> Self {
+    pub(crate) fn new(key: K, hash: u64, name: String, cause: SpawnCause) -> Self {
         let life = KeyLife {
             cause,
             tries: Tries::default(),
@@ -89,7 +89,7 @@ impl<K> KeyEntry<K> {
         Self { key, hash, name: name.into(), life: Mutex::new(life) }
     }
 
-    pub fn life<R>(&self, act: impl FnOnce(&mut KeyLife) -> R) -> R {
+    pub(crate) fn life<R>(&self, act: impl FnOnce(&mut KeyLife) -> R) -> R {
         act(&mut lock(&self.life))
     }
 
@@ -98,7 +98,7 @@ impl<K> KeyEntry<K> {
     /// # Errors
     ///
     /// A failure if the state is not to be made yet. The head recognises this failure by `KeyLife::waits`.
-    pub fn begin(&self, now: Duration) -> Result<SpawnCause, Failure> {
+    pub(crate) fn begin(&self, now: Duration) -> Result<SpawnCause, Failure> {
         self.life(|life| {
             if life.waits.is_some() {
                 life.cause = SpawnCause::Restarted;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 const KEPT: &str = "-_.+:@&=,!';";
 
 /// Returns the name of a printed key.
-pub fn key_name(text: &str) -> String {
+pub(crate) fn key_name(text: &str) -> String {
     match text {
         "" => "~".to_owned(),
         ".." => "%2E%2E".to_owned(),
@@ -30,7 +30,7 @@ pub fn key_name(text: &str) -> String {
 }
 
 /// Returns the name of the `number`-th key that prints alike, counted from 0.
-pub fn unique_name(name: &str, number: u64) -> String {
+pub(crate) fn unique_name(name: &str, number: u64) -> String {
     match number {
         0 => name.to_owned(),
         number => format!("{name}~{}", number + 1),

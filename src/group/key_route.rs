@@ -22,10 +22,10 @@ use std::sync::Arc as StdArc;
 /// This recipient stands behind the reference to a group. Aligned to a cache line, since all senders to the group read
 /// it and the heap puts unrelated data beside it.
 #[repr(align(64))]
-pub struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
+pub(crate) struct ToGroup<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
 
 /// This recipient stands behind the reference to a key.
-pub struct ToKey<M: Send + 'static, K: GroupKey> {
+pub(crate) struct ToKey<M: Send + 'static, K: GroupKey> {
     group_state: StdArc<GroupState<M, K>>,
     key: K,
     hash: u64,
@@ -43,7 +43,7 @@ enum KeyLookup<M> {
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
-    pub fn find<'s>(
+    pub(crate) fn find<'s>(
         &'s self,
         key: &K,
         hash: u64,
@@ -101,7 +101,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Offers the message to the actor of the key, which is created if it is absent.
     #[inline]
-    pub fn to_key(
+    pub(crate) fn to_key(
         self: &StdArc<Self>,
         key: &K,
         hash: u64,
@@ -315,13 +315,13 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         }
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.openness() == GroupPhase::Closed
     }
 }
 
 impl<M: Send + 'static, K: GroupKey> ToKey<M, K> {
-    pub fn new(group_state: StdArc<GroupState<M, K>>, key: K) -> Self {
+    pub(crate) fn new(group_state: StdArc<GroupState<M, K>>, key: K) -> Self {
         let hash = group_state.hash(&key);
         Self { group_state, key, hash }
     }

@@ -32,7 +32,7 @@ const PLACES_MIN: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 const LOOK_EVERY: usize = 64;
 
 /// A key table leads from the keys of a group to their items.
-pub struct GroupKeyTable<E> {
+pub(crate) struct GroupKeyTable<E> {
     /// The number of shards is a power of two.
     shards: Box<[CachePadded<Shard<E>>]>,
     retire_list: StdArc<RetireList<E>>,
@@ -73,7 +73,7 @@ fn is_entry<E>(entry: *mut Entry<E>) -> bool {
 
 impl<E: Send + Sync + 'static> GroupKeyTable<E> {
     /// Returns an empty table with this number of shards, a power of two.
-    pub fn new(shard_count: usize) -> Self {
+    pub(crate) fn new(shard_count: usize) -> Self {
         debug_assert!(shard_count.is_power_of_two());
         let shard = |_| {
             CachePadded::new(Shard {
@@ -93,7 +93,12 @@ impl<E: Send + Sync + 'static> GroupKeyTable<E> {
 
     /// Returns the item of this hash for which `is` holds. `is` may be user code.
     #[inline]
-    pub fn find<'s>(&'s self, hash: u64, _: &'s Section<'_>, is: impl Fn(&E) -> bool) -> Option<&'s E> {
+    pub(crate) fn find<'s>(
+        &'s self,
+        hash: u64,
+        _: &'s Section<'_>,
+        is: impl Fn(&E) -> bool,
+    ) -> Option<&'s E> {
         // Ordering: Acquire; pairs with the Release store in `Writer::rebuild`: the array is whole.
         let places = NonNull::new(self.shard(hash).places.load(Ordering::Acquire))?;
         // SAFETY: the array was published when the section was open, or later; it is freed after the section.
@@ -117,7 +122,7 @@ impl<E: Send + Sync + 'static> GroupKeyTable<E> {
     }
 
     /// Looks at each item, in no order. An item that is in the table all the time comes once.
-    pub fn for_each<'s>(&'s self, _: &'s Section<'_>, mut look: impl FnMut(&'s E)) {
+    pub(crate) fn for_each<'s>(&'s self, _: &'s Section<'_>, mut look: impl FnMut(&'s E)) {
         for shard in &self.shards {
             // Ordering: Acquire; as in `find`.
             let places = shard.places.load(Ordering::Acquire);
@@ -136,14 +141,14 @@ impl<E: Send + Sync + 'static> GroupKeyTable<E> {
 
     /// Returns the count of changes of the shard that this hash belongs to. The version is to be read before a look:
     /// see [`Writer::is_unchanged`].
-    pub fn version(&self, hash: u64) -> u64 {
+    pub(crate) fn version(&self, hash: u64) -> u64 {
         // Ordering: Acquire; pairs with the Release store in `Writer::changed`: a thread that reads a version sees the
         // changes that it counts.
         self.shard(hash).version.load(Ordering::Acquire)
     }
 
     /// Takes the lock of the shard that this hash belongs to.
-    pub fn lock(&self, hash: u64) -> Writer<'_, E> {
+    pub(crate) fn lock(&self, hash: u64) -> Writer<'_, E> {
         self.lock_shard(self.shard(hash))
     }
 
@@ -153,12 +158,12 @@ impl<E: Send + Sync + 'static> GroupKeyTable<E> {
 
     /// Takes each shard's lock once, one after the other. Each thread that held such a lock before has finished under
     /// it.
-    pub fn pass_through(&self) {
+    pub(crate) fn pass_through(&self) {
         self.shards.iter().for_each(|shard| drop(lock(&shard.counts)));
     }
 
     /// Returns the number of items.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(&shard.counts).living).sum()
     }
 }
@@ -186,7 +191,7 @@ impl<E> EntryArray<E> {
 }
 
 /// A writer holds a shard's lock, and may change the shard.
-pub struct Writer<'t, E: Send + Sync + 'static> {
+pub(crate) struct Writer<'t, E: Send + Sync + 'static> {
     shard: &'t Shard<E>,
     /// `None` once the lock is released.
     counts: Option<MutexGuard<'t, Counts>>,
@@ -197,7 +202,7 @@ pub struct Writer<'t, E: Send + Sync + 'static> {
 
 impl<E: Send + Sync + 'static> Writer<'_, E> {
     /// Returns whether the shard is unchanged since this [version](GroupKeyTable::version) was read.
-    pub fn is_unchanged(&self, version: u64) -> bool {
+    pub(crate) fn is_unchanged(&self, version: u64) -> bool {
         // Relaxed: written under the lock, which the writer holds.
         self.shard.version.load(Ordering::Relaxed) == version
     }
@@ -218,7 +223,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
     }
 
     /// Inserts an item whose key no other item has.
-    pub fn insert(&mut self, hash: u64, item: E) {
+    pub(crate) fn insert(&mut self, hash: u64, item: E) {
         let used = self.counts().living + self.counts().tombstones;
         if self.places().is_none_or(|places| (used + 1) * 4 > places.0.len() * 3) {
             let fits = (self.counts().living + 1) * 2;
@@ -236,7 +241,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
     }
 
     /// Returns whether there is an item of this hash for which `is` holds. `is` is no user code.
-    pub fn has(&self, hash: u64, is: impl Fn(&E) -> bool) -> bool {
+    pub(crate) fn has(&self, hash: u64, is: impl Fn(&E) -> bool) -> bool {
         self.place_of(hash, is).is_some()
     }
 
@@ -252,7 +257,7 @@ impl<E: Send + Sync + 'static> Writer<'_, E> {
 
     /// Puts `with` in the place of the item of this hash for which `is` holds, or removes the item. Returns false if
     /// there is no such item. `is` is no user code.
-    pub fn replace(&mut self, hash: u64, is: impl Fn(&E) -> bool, with: Option<E>) -> bool {
+    pub(crate) fn replace(&mut self, hash: u64, is: impl Fn(&E) -> bool, with: Option<E>) -> bool {
         let (Some(places), Some((at, entry))) = (self.places(), self.place_of(hash, is)) else {
             return false;
         };

@@ -8,7 +8,7 @@ use crate::time::timers::TimerHandle;
 use std::sync::Arc as StdArc;
 
 /// This map holds the pending restarts by the addresses of their key entries.
-pub struct PendingRestarts<K> {
+pub(crate) struct PendingRestarts<K> {
     pub(crate) all: HashMap<usize, PendingRestart<K>>,
     /// The number of waits that have begun.
     pub(crate) begun: u64,
@@ -25,7 +25,7 @@ pub(crate) struct PendingRestart<K> {
 }
 
 /// This type says how the actor is restarted.
-pub enum RestartMode {
+pub(crate) enum RestartMode {
     /// The actor has ended, and is re-created.
     Anew,
     /// The actor has failed, and is restarted in its place.
@@ -54,7 +54,7 @@ impl<K> PendingRestarts<K> {
         if is_it { self.take(key_entry) } else { None }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 }

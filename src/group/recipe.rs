@@ -11,14 +11,18 @@ use crate::group::status::{ActorStatus, Statuses};
 use std::sync::Arc as StdArc;
 
 /// This recipe makes the actor of a key entry by the group's recipe, and notes its statuses.
-pub struct GroupRecipe<F, K> {
+pub(crate) struct GroupRecipe<F, K> {
     recipe: StdArc<F>,
     key_entry: StdArc<KeyEntry<K>>,
     statuses: StdArc<Statuses<K>>,
 }
 
 impl<F, K: GroupKey> GroupRecipe<F, K> {
-    pub fn new(recipe: &StdArc<F>, key_entry: &StdArc<KeyEntry<K>>, statuses: &StdArc<Statuses<K>>) -> Self {
+    pub(crate) fn new(
+        recipe: &StdArc<F>,
+        key_entry: &StdArc<KeyEntry<K>>,
+        statuses: &StdArc<Statuses<K>>,
+    ) -> Self {
         Self { recipe: recipe.clone(), key_entry: key_entry.clone(), statuses: statuses.clone() }
     }
 }

@@ -161,13 +161,13 @@ pub(crate) struct Tries {
 }
 
 impl Tries {
-    pub fn begin(&mut self, now: Duration) {
+    pub(crate) fn begin(&mut self, now: Duration) {
         self.began = Some(now);
     }
 
     /// Ends the present life: the actor has failed, or begins to end. The actor's work until it has ended is no part of
     /// its life.
-    pub fn end(&mut self, now: Duration) {
+    pub(crate) fn end(&mut self, now: Duration) {
         if let Some(began) = self.began.take() {
             self.lived = now.saturating_sub(began);
         }

@@ -11,7 +11,7 @@ use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
 /// The parent of an actor takes the actor's self reports by this trait.
-pub trait SelfReport: Send + Sync + 'static {
+pub(crate) trait SelfReport: Send + Sync + 'static {
     fn report_status(&self, actor: &AnyActorRef, status: ActorStatus);
 
     fn report_policy(&self, actor: &AnyActorRef, policy: Option<RestartPolicy>);

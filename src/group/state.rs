@@ -29,13 +29,13 @@ use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
 /// Creates the actor of a key under this name, before its first turn. Runs under the lock of a shard.
-pub type Make<M, K> =
+pub(crate) type Make<M, K> =
     dyn Fn(&AnyActorRef, String, &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> + Send + Sync;
 
 /// Makes one more copy, in groups whose messages can be cloned.
-pub type Copy<M> = fn(&Delivery<'_, M>, &M) -> M;
+pub(crate) type Copy<M> = fn(&Delivery<'_, M>, &M) -> M;
 
-pub struct GroupState<M: Send + 'static, K: GroupKey> {
+pub(crate) struct GroupState<M: Send + 'static, K: GroupKey> {
     pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub table: GroupKeyTable<KeySlot<M, K>>,
@@ -66,7 +66,7 @@ pub struct GroupState<M: Send + 'static, K: GroupKey> {
 }
 
 /// A key slot holds the entry of a key and its present actor.
-pub struct KeySlot<M: Send + 'static, K> {
+pub(crate) struct KeySlot<M: Send + 'static, K> {
     pub key_entry: StdArc<KeyEntry<K>>,
     /// `None` while the actor waits to be re-created.
     pub actor: Option<ActorRef<M>>,
@@ -75,7 +75,7 @@ pub struct KeySlot<M: Send + 'static, K> {
 /// The openness says how far a group's end has come, and only ever advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum GroupPhase {
+pub(crate) enum GroupPhase {
     Open,
     /// No actor is created any more.
     NoSpawn,
@@ -86,7 +86,7 @@ pub enum GroupPhase {
 }
 
 /// The parts make up a group, apart from its head.
-pub struct Parts<M: Send + 'static, K: GroupKey> {
+pub(crate) struct Parts<M: Send + 'static, K: GroupKey> {
     pub router: Box<dyn InnerRouter<M, K>>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
@@ -109,7 +109,7 @@ enum PreviousActor<K> {
 }
 
 /// This type says how an attempt to create the actor of a key has ended.
-pub enum Created {
+pub(crate) enum Created {
     Done,
     /// Another actor has the key.
     Taken,
@@ -118,12 +118,12 @@ pub enum Created {
 }
 
 impl<M: Send + 'static, K: GroupKey> KeySlot<M, K> {
-    pub fn is_of(&self, actor: &AnyActorRef) -> bool {
+    pub(crate) fn is_of(&self, actor: &AnyActorRef) -> bool {
         self.actor.as_ref().is_some_and(|own| actor.is(own))
     }
 
     /// Returns whether an actor of this key entry waits in this slot to be re-created.
-    pub fn awaits_restart_of(&self, key_entry: &StdArc<KeyEntry<K>>) -> bool {
+    pub(crate) fn awaits_restart_of(&self, key_entry: &StdArc<KeyEntry<K>>) -> bool {
         self.actor.is_none() && StdArc::ptr_eq(&self.key_entry, key_entry)
     }
 }
@@ -143,7 +143,7 @@ impl<M: Send + 'static, K: GroupKey> Drop for GroupState<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
-    pub fn new(head: AnyActorRef, parts: Parts<M, K>) -> Self {
+    pub(crate) fn new(head: AnyActorRef, parts: Parts<M, K>) -> Self {
         let system = head.core().system.clone();
         Self {
             salt: system.seed() ^ u64::from(head.uid()),
@@ -170,7 +170,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     #[inline]
-    pub fn hash(&self, key: &K) -> u64 {
+    pub(crate) fn hash(&self, key: &K) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.salt);
         key.hash(&mut hasher);
@@ -178,7 +178,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     #[inline]
-    pub fn openness(&self) -> GroupPhase {
+    pub(crate) fn openness(&self) -> GroupPhase {
         // Relaxed: a caller that needs a certain answer reads this under the lock of a shard, or of the pending
         // restarts.
         match self.openness.load(Ordering::Relaxed) {
@@ -191,7 +191,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Advances the openness to `next`, and returns the openness before. When this returns, no actor is being created
     /// by a thread that has not seen `next`.
-    pub fn advance(&self, next: GroupPhase) -> GroupPhase {
+    pub(crate) fn advance(&self, next: GroupPhase) -> GroupPhase {
         // Relaxed: the locks taken below put this before all later work under them.
         let before = self.openness.fetch_max(next as u8, Ordering::Relaxed);
         self.table.pass_through();
@@ -204,7 +204,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Returns whether actors are created and re-created.
-    pub fn spawns(&self) -> bool {
+    pub(crate) fn spawns(&self) -> bool {
         self.openness() == GroupPhase::Open && !self.head.core().children.is_closed()
     }
 
@@ -216,7 +216,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     ///   actor has ended.
     ///
     /// `first` runs under the lock of the shard, so it runs no user code.
-    pub fn create(
+    pub(crate) fn create(
         &self,
         key_entry: &StdArc<KeyEntry<K>>,
         takes_over: bool,
@@ -290,7 +290,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Creates the actor of this key entry under the first of its names that is free.
-    pub fn make(&self, key_entry: &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> {
+    pub(crate) fn make(&self, key_entry: &StdArc<KeyEntry<K>>) -> Result<Held<M>, SpawnError> {
         let mut number = 0;
         loop {
             match (self.make)(&self.head, unique_name(&key_entry.name, number), key_entry) {
@@ -306,7 +306,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Notes a new actor, and returns its key slot.
-    pub fn make_slot(&self, key_entry: &StdArc<KeyEntry<K>>, held: &Held<M>) -> KeySlot<M, K> {
+    pub(crate) fn make_slot(&self, key_entry: &StdArc<KeyEntry<K>>, held: &Held<M>) -> KeySlot<M, K> {
         let mut living = lock(&self.living);
         living.insert(held.actor().any_local(), key_entry.clone());
         // Relaxed: the lock orders it; see `set_capacity`.
@@ -318,7 +318,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Changes the capacity of all mailboxes, also of those that are yet to be created.
-    pub fn set_capacity(&self, capacity: NonZeroUsize) {
+    pub(crate) fn set_capacity(&self, capacity: NonZeroUsize) {
         let living = lock(&self.living);
         // Relaxed: written under the lock under which it is read.
         self.capacity.store(capacity.get(), Ordering::Relaxed);
@@ -331,13 +331,13 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Returns the actors that have not ended, in the order of their creation.
-    pub fn actors(&self) -> Vec<AnyActorRef> {
+    pub(crate) fn actors(&self) -> Vec<AnyActorRef> {
         let mut actors: Vec<AnyActorRef> = lock(&self.living).keys().cloned().collect();
         actors.sort_unstable_by_key(AnyActorRef::uid);
         actors
     }
 
-    pub fn log(&self, error: &SpawnError) {
+    pub(crate) fn log(&self, error: &SpawnError) {
         let _ = crate::failure::guarded(|| {
             log::error!(target: "pointsman", "{}: an actor could not be created: {error}", self.head.path());
             Ok(())
@@ -346,7 +346,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 }
 
 /// This trait decodes and applies the configuration of a group.
-pub trait ConfigHooks<M: Send + 'static, K: GroupKey>: Send + Sync {
+pub(crate) trait ConfigHooks<M: Send + 'static, K: GroupKey>: Send + Sync {
     /// Decodes the group's section.
     fn decode(&self, config: &GroupConfig) -> Result<Box<dyn Any>, String>;
 
@@ -355,7 +355,7 @@ pub trait ConfigHooks<M: Send + 'static, K: GroupKey>: Send + Sync {
 }
 
 /// This type says how the actors of a group are told to end.
-pub enum Termination<M> {
+pub(crate) enum Termination<M> {
     /// Each mailbox closes behind the messages in it.
     Closing,
     /// Each actor gets this message, and decides when it ends.

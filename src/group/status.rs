@@ -83,7 +83,7 @@ pub struct StatusReport<K> {
 pub(crate) type Tell<K> = dyn Fn(Option<(&K, ActorStatus)>) -> bool + Send + Sync;
 
 /// Statuses hold the subscriptions to a single group.
-pub struct Statuses<K> {
+pub(crate) struct Statuses<K> {
     /// The same number as in [`StatusTable`]; 0 until the first subscription.
     begun: AtomicU64,
     counters: Mutex<StatusTable<K>>,
@@ -122,12 +122,12 @@ impl<K> Default for Statuses<K> {
 
 impl<K: GroupKey> Statuses<K> {
     /// Notes a change, and delivers it.
-    pub fn change(&self, key_entry: &StdArc<KeyEntry<K>>, status: ActorStatus) {
+    pub(crate) fn change(&self, key_entry: &StdArc<KeyEntry<K>>, status: ActorStatus) {
         self.change_if(key_entry, status, |_| true);
     }
 
     /// As [`change`](Self::change), if `may` holds for the status before.
-    pub fn change_if(
+    pub(crate) fn change_if(
         &self,
         key_entry: &StdArc<KeyEntry<K>>,
         status: ActorStatus,
@@ -140,7 +140,7 @@ impl<K: GroupKey> Statuses<K> {
 
     /// Notes a change. Returns whether a thread that holds no lock is to [deliver](Self::deliver) it. Runs no user
     /// code.
-    pub fn note(
+    pub(crate) fn note(
         &self,
         key_entry: &StdArc<KeyEntry<K>>,
         status: ActorStatus,
@@ -168,7 +168,7 @@ impl<K: GroupKey> Statuses<K> {
 
     /// Delivers the noted reports, unless another thread is delivering them. The caller holds no lock. This never
     /// unwinds.
-    pub fn deliver(&self) {
+    pub(crate) fn deliver(&self) {
         let mut is_mine = false;
         loop {
             let (noted, tells) = {
@@ -247,7 +247,7 @@ impl<K: GroupKey> Statuses<K> {
 }
 
 /// Returns a function that sends reports to an actor, with keys as `key` makes them.
-pub fn reports_to<K: GroupKey, N: Send + 'static>(
+pub(crate) fn reports_to<K: GroupKey, N: Send + 'static>(
     group: &str,
     subscriber: &ActorRef<StatusReport<N>>,
     key: impl Fn(&K) -> N + Send + Sync + 'static,

@@ -57,7 +57,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Subscribes this function to the status of each actor, and to all changes.
-    pub fn subscribe(&self, tell: StdArc<Tell<K>>) {
+    pub(crate) fn subscribe(&self, tell: StdArc<Tell<K>>) {
         self.statuses.add(tell);
         let mut key_entries = Vec::new();
         {

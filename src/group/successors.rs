@@ -13,7 +13,7 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::sync::{HashMap, Mutex, lock};
 
 /// This map holds the successors, keyed by the passivated actor whose end each successor waits for.
-pub struct KeySuccessors<M: Send + 'static>(Mutex<HashMap<AnyActorRef, Held<M>>>);
+pub(crate) struct KeySuccessors<M: Send + 'static>(Mutex<HashMap<AnyActorRef, Held<M>>>);
 
 impl<M: Send + 'static> Default for KeySuccessors<M> {
     fn default() -> Self {
@@ -22,12 +22,12 @@ impl<M: Send + 'static> Default for KeySuccessors<M> {
 }
 
 impl<M: Send + 'static> KeySuccessors<M> {
-    pub fn add(&self, retired: &AnyActorRef, successor: Option<Held<M>>) {
+    pub(crate) fn add(&self, retired: &AnyActorRef, successor: Option<Held<M>>) {
         lock(&self.0).extend(successor.map(|successor| (retired.clone(), successor)));
     }
 
     /// Starts the first turn of the successor of this actor, which has ended, if there is a successor.
-    pub fn start_successor_of(&self, ended: &AnyActorRef) {
+    pub(crate) fn start_successor_of(&self, ended: &AnyActorRef) {
         let successor = lock(&self.0).remove(ended);
         drop(successor);
     }

@@ -24,7 +24,7 @@ use crate::util::panic::drop_guarded;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-pub struct GroupSupervisor<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
+pub(crate) struct GroupSupervisor<M: Send + 'static, K: GroupKey>(pub StdArc<GroupState<M, K>>);
 
 impl<M: Send + 'static, K: GroupKey> ChildHooks for GroupSupervisor<M, K> {
     fn failed(&self, child: AnyActorRef, failure: Failure) {

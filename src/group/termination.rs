@@ -12,7 +12,7 @@ use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::topology::Group::terminate).
-    pub fn terminate(&self, reason: &str) {
+    pub(crate) fn terminate(&self, reason: &str) {
         match &self.termination {
             // Of several first calls at once a single call advances the openness.
             Termination::Manual(make) if self.advance(GroupPhase::Terminating) < GroupPhase::Terminating => {

@@ -21,7 +21,7 @@ use crate::sync::{Arc, Condvar, Mutex, lock};
 use std::time::Instant;
 
 #[derive(Debug)]
-pub struct NotFullWait {
+pub(crate) struct NotFullWait {
     /// Senders between announcement and departure.
     waiting: AtomicUsize,
     inside: Mutex<Inside>,
@@ -37,7 +37,7 @@ struct Inside {
 }
 
 impl NotFullWait {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let inside = Mutex::new(Inside { ticket: 0, bells: Vec::new() });
         Self { waiting: AtomicUsize::new(0), inside, changed: Condvar::new() }
     }
@@ -45,7 +45,11 @@ impl NotFullWait {
     /// Repeats `attempt` until it returns a value or the deadline has passed.
     ///
     /// Models have no clock: in a model a deadline never passes.
-    pub fn wait<T>(&self, deadline: Option<Instant>, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         let _announced = Announced::new(self);
         loop {
             let ticket = lock(&self.inside).ticket;
@@ -82,7 +86,7 @@ impl NotFullWait {
 
     /// Owner: `head` has moved, so there is room; wakes one sender.
     #[inline]
-    pub fn made(&self) {
+    pub(crate) fn made(&self) {
         // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) != 0 {
@@ -91,12 +95,12 @@ impl NotFullWait {
     }
 
     /// Wakes all waiting senders, because there may be room for all.
-    pub fn for_all(&self) {
+    pub(crate) fn for_all(&self) {
         self.notify(Condvar::notify_all);
     }
 
     /// Owner: the mailbox has closed, and no sender will find room any more; wakes all senders.
-    pub fn closed(&self) {
+    pub(crate) fn closed(&self) {
         self.notify(Condvar::notify_all);
     }
 
@@ -111,13 +115,13 @@ impl NotFullWait {
     }
 
     /// Rings `bell` at each notification until `bell` is dismissed. The caller enlists before it looks for room.
-    pub fn enlist(&self, bell: &Arc<NotFullNotify>) {
+    pub(crate) fn enlist(&self, bell: &Arc<NotFullNotify>) {
         lock(&self.inside).bells.push(bell.clone());
         self.announce();
     }
 
     /// Undoes a single `enlist`.
-    pub fn dismiss(&self, bell: &Arc<NotFullNotify>) {
+    pub(crate) fn dismiss(&self, bell: &Arc<NotFullNotify>) {
         let mut inside = lock(&self.inside);
         if let Some(index) = inside.bells.iter().position(|other| Arc::ptr_eq(other, bell)) {
             inside.bells.swap_remove(index);
@@ -151,30 +155,30 @@ impl Drop for Announced<'_> {
 
 /// The wake-up of a sender that waits for room in several mailboxes.
 #[derive(Debug)]
-pub struct NotFullNotify {
+pub(crate) struct NotFullNotify {
     /// The number of rings so far.
     rung: Mutex<u64>,
     changed: Condvar,
 }
 
 impl NotFullNotify {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { rung: Mutex::new(0), changed: Condvar::new() }
     }
 
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         *lock(&self.rung) += 1;
         self.changed.notify_one();
     }
 
     /// Returns the number of rings so far. The sender asks before it looks for room, and then passes the number to
     /// [`wait`](Self::wait).
-    pub fn heard(&self) -> u64 {
+    pub(crate) fn heard(&self) -> u64 {
         *lock(&self.rung)
     }
 
     /// Sleeps until the bell has rung more often than `heard`, or the deadline has passed.
-    pub fn wait(&self, heard: u64, deadline: Option<Instant>) {
+    pub(crate) fn wait(&self, heard: u64, deadline: Option<Instant>) {
         let mut rung = lock(&self.rung);
         while *rung == heard {
             let Some(deadline) = deadline else {

@@ -16,7 +16,7 @@ use std::ptr::{self, NonNull};
 /// The header that precedes the slots of a block; it is the same for all message types.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Block {
+pub(crate) struct Block {
     /// The next block of the chain; links free blocks while cached.
     pub next: AtomicPtr<Block>,
     /// Index of the message that the first slot takes.
@@ -32,7 +32,7 @@ impl Block {
     /// # Safety
     /// `this` is a block that the caller reached through its chain between claim and publish, or owns.
     #[inline(always)]
-    pub unsafe fn start(this: *const Block) -> u64 {
+    pub(crate) unsafe fn start(this: *const Block) -> u64 {
         // SAFETY: alive by the caller's promise; written only before the block is published.
         unsafe { (*this).start.with(|start| *start) }
     }
@@ -40,7 +40,7 @@ impl Block {
     /// # Safety
     /// As [`start`](Self::start).
     #[inline(always)]
-    pub unsafe fn generation(this: *const Block) -> u64 {
+    pub(crate) unsafe fn generation(this: *const Block) -> u64 {
         // SAFETY: alive by the caller's promise; written only before the block is published.
         unsafe { (*this).generation.with(|generation| *generation) }
     }
@@ -49,7 +49,7 @@ impl Block {
     ///
     /// # Safety
     /// The caller alone can reach `this`.
-    pub unsafe fn set_start(this: *mut Block, index: u64) {
+    pub(crate) unsafe fn set_start(this: *mut Block, index: u64) {
         // SAFETY: exclusive by the caller's promise.
         unsafe { (*this).start.with_mut(|start| *start = index) }
     }
@@ -58,7 +58,7 @@ impl Block {
     ///
     /// # Safety
     /// The caller alone can reach `this`.
-    pub unsafe fn renew(this: *mut Block, start: u64) {
+    pub(crate) unsafe fn renew(this: *mut Block, start: u64) {
         // SAFETY: exclusive by the caller's promise, as for the four below.
         unsafe { ptr::addr_of_mut!((*this).next).write(AtomicPtr::new(ptr::null_mut())) };
         // SAFETY: see above.
@@ -71,7 +71,7 @@ impl Block {
 }
 
 /// Geometry of the blocks for messages of type `M`.
-pub struct Shape<M>(PhantomData<M>);
+pub(crate) struct Shape<M>(PhantomData<M>);
 
 impl<M> Shape<M> {
     const STRIDE: usize = size_of::<Slot<M>>();
@@ -79,7 +79,7 @@ impl<M> Shape<M> {
     /// Slots per block: 31 make a block of eight-byte messages 528 bytes; large messages get fewer, so that
     /// a block stays near 2 KiB, but never fewer than 2.
     #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
-    pub const SLOTS: usize = {
+    pub(crate) const SLOTS: usize = {
         let fitting = (2048 - size_of::<Block>()) / Self::STRIDE;
         if fitting > 31 {
             31
@@ -122,7 +122,7 @@ impl<M> Shape<M> {
     /// # Safety
     /// `block` is alive and of this shape, and `number < SLOTS`.
     #[inline(always)]
-    pub unsafe fn slot(block: *mut Block, number: usize) -> *const Slot<M> {
+    pub(crate) unsafe fn slot(block: *mut Block, number: usize) -> *const Slot<M> {
         debug_assert!(number < Self::SLOTS);
         // SAFETY: within the block's allocation by the caller's promise.
         unsafe { block.byte_add(Self::FIRST_SLOT).cast::<Slot<M>>().add(number) }
@@ -130,7 +130,7 @@ impl<M> Shape<M> {
 
     /// Returns a block with empty slots that no other thread knows. The call runs no user code but the global
     /// allocator, and holds nothing borrowed while the allocator runs.
-    pub fn allocate(start: u64) -> *mut Block {
+    pub(crate) fn allocate(start: u64) -> *mut Block {
         #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
         let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT));
         #[cfg(any(pointsman_loom, pointsman_shuttle))]
@@ -168,7 +168,7 @@ impl<M> Shape<M> {
     ///
     /// # Safety
     /// The caller alone can reach `block`, which is of this shape; no slot holds a message any more.
-    pub unsafe fn release(block: *mut Block) {
+    pub(crate) unsafe fn release(block: *mut Block) {
         // A writing access to each cell lets loom check that no other thread is left in the block.
         #[cfg(pointsman_loom)]
         // SAFETY: exclusive by the caller's promise.
@@ -191,7 +191,7 @@ impl<M> Shape<M> {
     ///
     /// # Safety
     /// As [`release`](Self::release), for each block.
-    pub unsafe fn release_chain(mut block: *mut Block) {
+    pub(crate) unsafe fn release_chain(mut block: *mut Block) {
         while !block.is_null() {
             // SAFETY: exclusive by the caller's promise; `next` is read before the block goes.
             let next = unsafe { (*block).next.load(crate::sync::atomic::Ordering::Relaxed) };
@@ -216,9 +216,9 @@ mod cache {
     use std::cell::Cell;
 
     /// Slots of all cached shapes are multiples of this.
-    pub const STRIDE_UNIT: usize = 8;
+    pub(super) const STRIDE_UNIT: usize = 8;
     /// Slots of 256 bytes and more bypass the caches.
-    pub const CLASSES: usize = 32;
+    pub(super) const CLASSES: usize = 32;
     const THREAD_MAX: usize = 64;
     const MAGAZINE: usize = 32;
     /// The number of magazines per class: 16 of 32 blocks are 512 blocks. Blocks beyond that go back to the allocator.
@@ -326,7 +326,7 @@ mod cache {
 
     /// Returns a free block of the class, whose blocks all have this layout, if there is one.
     #[inline]
-    pub fn take(class: usize, layout: Layout) -> Option<NonNull<Block>> {
+    pub(super) fn take(class: usize, layout: Layout) -> Option<NonNull<Block>> {
         // Thread-locals are gone while their destructors run: then the allocator serves.
         CACHE
             .try_with(|cache| {
@@ -361,7 +361,7 @@ mod cache {
     /// # Safety
     /// `block` is the caller's alone, and of the class, whose blocks all have this layout.
     #[inline]
-    pub unsafe fn put(class: usize, block: *mut Block, layout: Layout) {
+    pub(super) unsafe fn put(class: usize, block: *mut Block, layout: Layout) {
         let overflow = CACHE.try_with(|cache| {
             let free = &cache.0[class];
             free.layout.set(layout);

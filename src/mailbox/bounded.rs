@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 
 /// The difference between a mailbox and the plain one.
 #[allow(clippy::large_enum_variant)] // in a box of its own
-pub enum Policy<M> {
+pub(crate) enum Policy<M> {
     /// A push at the bound is refused.
     Refuse(Bound),
     /// A push at the capacity displaces the oldest message.
@@ -19,7 +19,7 @@ pub enum Policy<M> {
 }
 
 impl<M> Policy<M> {
-    pub fn bound(&self) -> Option<&Bound> {
+    pub(crate) fn bound(&self) -> Option<&Bound> {
         match self {
             Self::Refuse(bound) => Some(bound),
             Self::Displace(_) => None,
@@ -27,13 +27,13 @@ impl<M> Policy<M> {
         }
     }
 
-    pub fn room(&self) -> Option<&NotFullWait> {
+    pub(crate) fn room(&self) -> Option<&NotFullWait> {
         self.bound()?.room.as_ref()
     }
 }
 
 /// The number of messages that a mailbox holds at most.
-pub struct Bound {
+pub(crate) struct Bound {
     /// May change at any time. A mailbox that holds more messages takes none until it holds fewer.
     capacity: AtomicU64,
     /// The place where senders wait at the bound, if they may wait.
@@ -41,17 +41,17 @@ pub struct Bound {
 }
 
 impl Bound {
-    pub fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
+    pub(crate) fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
         Self { capacity: AtomicU64::new(capacity.get() as u64), room: waiting.then(NotFullWait::new) }
     }
 
     #[inline]
-    pub fn capacity(&self) -> u64 {
+    pub(crate) fn capacity(&self) -> u64 {
         // Relaxed: no other memory depends on this number.
         self.capacity.load(Ordering::Relaxed)
     }
 
-    pub fn set_capacity(&self, capacity: NonZeroUsize) {
+    pub(crate) fn set_capacity(&self, capacity: NonZeroUsize) {
         // Relaxed: senders that wait for room are woken through a lock afterwards.
         self.capacity.store(capacity.get() as u64, Ordering::Relaxed);
         if let Some(room) = &self.room {
@@ -61,7 +61,7 @@ impl Bound {
 }
 
 /// Messages of a displacing mailbox, each with the index that its sender claimed.
-pub struct DisplacingQueue<M> {
+pub(crate) struct DisplacingQueue<M> {
     queue: ArrayQueue<(u64, M)>,
     /// The oldest message once the owner has seen it; from then on it is not displaced. Otherwise the owner could look
     /// at the system queue for this message and then take a later message in its place, which would overtake a control
@@ -70,12 +70,12 @@ pub struct DisplacingQueue<M> {
 }
 
 impl<M> DisplacingQueue<M> {
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None) }
     }
 
     /// Adds a message; returns the oldest message when the ring is full.
-    pub fn push(&self, index: u64, message: M) -> Option<M> {
+    pub(crate) fn push(&self, index: u64, message: M) -> Option<M> {
         self.queue.force_push((index, message)).map(|(_, oldest)| oldest)
     }
 
@@ -83,7 +83,7 @@ impl<M> DisplacingQueue<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn fetch_front(&self) -> Option<u64> {
+    pub(crate) unsafe fn fetch_front(&self) -> Option<u64> {
         self.front.with_mut(|front| {
             // SAFETY: only the owner touches `front`.
             let front = unsafe { &mut *front };
@@ -98,7 +98,7 @@ impl<M> DisplacingQueue<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn front(&self) -> Option<u64> {
+    pub(crate) unsafe fn front(&self) -> Option<u64> {
         // SAFETY: only the owner touches `front`.
         self.front.with(|front| unsafe { &*front }.as_ref().map(|(index, _)| *index))
     }
@@ -107,7 +107,7 @@ impl<M> DisplacingQueue<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn take_front(&self) -> Option<M> {
+    pub(crate) unsafe fn take_front(&self) -> Option<M> {
         // SAFETY: only the owner touches `front`.
         self.front.with_mut(|front| unsafe { &mut *front }.take().map(|(_, message)| message))
     }

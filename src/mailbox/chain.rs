@@ -8,7 +8,7 @@ use std::ptr;
 
 /// The owner's place in the chain. Both pointers are null or neither is.
 #[derive(Debug)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// The block being consumed.
     pub current: *mut Block,
     /// The first block that is not yet recycled: `current` or a predecessor of it.
@@ -16,7 +16,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub const NONE: Self = Self { current: ptr::null_mut(), oldest: ptr::null_mut() };
+    pub(crate) const NONE: Self = Self { current: ptr::null_mut(), oldest: ptr::null_mut() };
 }
 
 /// `block` marked with an epoch in bit 0, as `tail_block` holds it.
@@ -36,7 +36,7 @@ fn has_epoch(tagged: *mut Block, epoch: usize) -> bool {
 }
 
 /// Where the next message is.
-pub enum ChainPosition<M> {
+pub(crate) enum ChainPosition<M> {
     Slot(*const crate::mailbox::slot::Slot<M>),
     /// The message is not there: unclaimed, or claimed and not yet published.
     Nowhere,

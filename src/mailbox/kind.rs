@@ -403,7 +403,7 @@ impl fmt::Debug for Mailbox {
 }
 
 /// A checked recipe for messages of type `M`.
-pub struct Prepared<M> {
+pub(crate) struct Prepared<M> {
     capacity: Option<NonZeroUsize>,
     pub on_full: OverflowPolicy,
     /// The number of messages that the actor may stash, unless another setting takes precedence; `None` for any number.
@@ -412,7 +412,7 @@ pub struct Prepared<M> {
 }
 
 impl<M> Prepared<M> {
-    pub fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
+    pub(crate) fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
         let waiting = matches!(self.on_full, OverflowPolicy::Wait(_));
         match (self.order, self.capacity) {
             (None, None) => mailbox::Mailbox::unbounded(header),

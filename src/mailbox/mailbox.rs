@@ -26,7 +26,7 @@ use std::time::Instant;
 /// the type of control messages. Nothing here is padded or over-aligned, so a reference to the gate covers no byte of
 /// the inline slot behind it. The surrounding cell must be aligned to a cache line.
 #[repr(C)]
-pub struct Gate<H, S> {
+pub(crate) struct Gate<H, S> {
     pub header: H,
     pub(crate) word: StateWord,
     /// A block from which the next claim is a short walk; bit 0 is the epoch of its chain.
@@ -62,7 +62,7 @@ const _: () = {
 
 /// A mailbox for messages of type `M`; see the [module](self).
 #[repr(C)]
-pub struct Mailbox<H, S, M> {
+pub(crate) struct Mailbox<H, S, M> {
     pub gate: Gate<H, S>,
     policy: Option<Box<Policy<M>>>,
     /// The first block that may have claims not yet published, or a block before it, and never beyond `tail_block`. Bit
@@ -80,7 +80,7 @@ unsafe impl<H: Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
 
 /// The duty that an accepted push leaves to its caller.
 #[must_use = "whoever is told to wake holds the token and must schedule the actor"]
-pub enum Pushed<M> {
+pub(crate) enum Pushed<M> {
     /// No duty: the actor will run anyway.
     Queued,
     /// The caller holds the ownership token now, and must schedule the actor.
@@ -94,7 +94,7 @@ pub enum Pushed<M> {
 }
 
 /// The reason why a push was refused; the message comes back.
-pub enum Refused<M> {
+pub(crate) enum Refused<M> {
     /// The mailbox is at its capacity.
     Full(M),
     /// The mailbox is closed for good.
@@ -104,7 +104,7 @@ pub enum Refused<M> {
 /// The duty that an accepted control message leaves to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "whoever is told to wake holds the token and must schedule the actor"]
-pub enum SystemPushed {
+pub(crate) enum SystemPushed {
     /// No duty: the owner will look at the system queue.
     Queued,
     /// The caller holds the ownership token now, and must schedule the actor.
@@ -113,7 +113,7 @@ pub enum SystemPushed {
 
 /// A load snapshot of a mailbox; of several states that hold, the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoadSnapshot {
+pub(crate) enum LoadSnapshot {
     /// The mailbox takes no more messages.
     Closed,
     /// The owner has set that the actor takes no user messages for now; see [`Owner::set_suspended`].
@@ -128,7 +128,7 @@ pub enum LoadSnapshot {
 }
 
 /// The state of the next message, as the owner finds it.
-pub enum Ready<'o, 'a, H, S, M> {
+pub(crate) enum Ready<'o, 'a, H, S, M> {
     /// A message, still in its place.
     Message(PeekedMessage<'o, 'a, H, S, M>),
     /// No index was claimed beyond the head: the owner should go idle.
@@ -141,7 +141,7 @@ pub enum Ready<'o, 'a, H, S, M> {
 }
 
 /// The state of a closed mailbox.
-pub enum DrainStep<M> {
+pub(crate) enum DrainStep<M> {
     /// The next message that was accepted before the close.
     Message(M),
     /// The next message is claimed and not published yet: the owner should come back later.
@@ -168,7 +168,7 @@ impl<H, S> Gate<H, S> {
     /// Sends a control message; hands it back when the system queue is closed.
     ///
     /// Works on a closed mailbox as long as its system queue is open.
-    pub fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
+    pub(crate) fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
         self.lane.push(message, position)?;
         Ok(if self.word.announce_system() { SystemPushed::Wake } else { SystemPushed::Queued })
     }
@@ -177,26 +177,26 @@ impl<H, S> Gate<H, S> {
     /// now and must schedule the actor. The wakeup has no node in the system queue: it allocates nothing, and an owner
     /// sees it only by [`Owner::try_idle_unless_woken`].
     #[must_use = "who holds the token must schedule the actor"]
-    pub fn request_look(&self) -> bool {
+    pub(crate) fn request_look(&self) -> bool {
         self.word.announce_system()
     }
 
     /// Takes the token of a new mailbox for the first turn of its actor. Returns false if a message came first: the
     /// sender of that message then has the token. Before any other thread knows the mailbox, the call always returns
     /// true.
-    pub fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> bool {
         self.word.wake_idle()
     }
 
     /// Returns the index behind all claims that the caller made or knows of, for [`Position::At`].
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.word.look_acquire().index()
     }
 
     /// Returns the number of messages that are accepted and not yet taken, unpublished messages included. The number is
     /// never below 0. It is exact when no thread sends meanwhile; otherwise it was true during the call, or nearly so.
     #[inline]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         let mut before = self.word.look_acquire();
         let mut tries = 3;
         loop {
@@ -220,7 +220,7 @@ impl<H, S> Gate<H, S> {
     /// Returns whether no thread runs the actor, the mailbox has no message, and no control message is on its way. A
     /// caller that gets true sees everything that the owners have done until the last owner laid the token down.
     #[cfg(any(feature = "testkit", pointsman_loom))]
-    pub fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         // Before the word. Ordering: Acquire; pairs with the Release of `head` in `PeekedMessage::take` and of a displacement.
         // For a message that this head counts as taken, the word below is later than its claim and its wake-up.
         let head = self.head.load(Ordering::Acquire);
@@ -232,12 +232,12 @@ impl<H, S> Gate<H, S> {
 
     /// Returns whether no thread runs the actor or is about to.
     #[cfg(feature = "testkit")]
-    pub fn has_no_turn(&self) -> bool {
+    pub(crate) fn has_no_turn(&self) -> bool {
         self.word.look_acquire().is_unowned()
     }
 
     #[inline]
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.word.look_acquire().is_closed()
     }
 
@@ -247,7 +247,7 @@ impl<H, S> Gate<H, S> {
     /// Cheaper than [`len`](Self::len), and less exact while other threads send: the result counts the messages queued
     /// when the word was read, less those taken when the head was read. Exact when no thread sends meanwhile.
     #[inline]
-    pub fn load_snapshot(&self) -> LoadSnapshot {
+    pub(crate) fn load_snapshot(&self) -> LoadSnapshot {
         let state = self.word.look_acquire();
         if !state.is_busy() {
             if state.is_closed() {
@@ -269,25 +269,25 @@ impl<H, S> Gate<H, S> {
 
 impl<H, S, M> Mailbox<H, S, M> {
     /// Makes a mailbox that takes any number of messages.
-    pub fn unbounded(header: H) -> Self {
+    pub(crate) fn unbounded(header: H) -> Self {
         Self::with(Gate::new(header, false), None)
     }
 
     /// Makes a mailbox that refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
     /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
-    pub fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
+    pub(crate) fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
         Self::with_policy(header, true, Policy::Refuse(Bound::new(capacity, waiting)))
     }
 
     /// Makes a displacing mailbox: it keeps the newest `capacity` messages, and hands the oldest to the sender that
     /// displaces it. It may hold one more message while the owner looks at that message.
-    pub fn ring(header: H, capacity: NonZeroUsize) -> Self {
+    pub(crate) fn ring(header: H, capacity: NonZeroUsize) -> Self {
         Self::with_policy(header, true, Policy::Displace(DisplacingQueue::new(capacity.get())))
     }
 
     /// Makes a priority mailbox, which hands messages to the owner as `order` says. With a bound, whose second part is
     /// `waiting`, it refuses as [`bounded`](Self::bounded) does.
-    pub fn ordered(header: H, order: PriorityOrder<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
+    pub(crate) fn ordered(header: H, order: PriorityOrder<M>, bound: Option<(NonZeroUsize, bool)>) -> Self {
         let bound = bound.map(|(capacity, waiting)| Bound::new(capacity, waiting));
         Self::with_policy(header, bound.is_some(), Policy::Sort(order, bound))
     }
@@ -302,7 +302,7 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Sends a message; never waits.
     #[inline]
-    pub fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+    pub(crate) fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.push_slow(claimed, message))
     }
 
@@ -311,7 +311,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// to check, and the caller need not inline the rest. `otherwise` must go on before it does anything else, for the
     /// claim may already be made (M5).
     #[inline(always)]
-    pub fn push_or<R>(
+    pub(crate) fn push_or<R>(
         &self,
         message: M,
         queued: R,
@@ -333,7 +333,11 @@ impl<H, S, M> Mailbox<H, S, M> {
     ///
     /// Only mailboxes made with `waiting` wait. Workers must not call this: the actor that would make room may need the
     /// worker's thread.
-    pub fn push_waiting(&self, message: M, deadline: Option<Instant>) -> Result<Pushed<M>, Refused<M>> {
+    pub(crate) fn push_waiting(
+        &self,
+        message: M,
+        deadline: Option<Instant>,
+    ) -> Result<Pushed<M>, Refused<M>> {
         let message = match self.push(message) {
             Err(Refused::Full(message)) => message,
             done => return done,
@@ -355,7 +359,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// As [`push`](Self::push), and in a mailbox that refuses at its capacity also beyond that capacity.
-    pub fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
+    pub(crate) fn push_beyond(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         match self.policy.as_deref().and_then(Policy::bound) {
             Some(_) => self.push_bounded(u64::MAX, message),
             None => self.push(message),
@@ -363,14 +367,14 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// Rings `bell` whenever there may be room, until it is dismissed. Only mailboxes made with `waiting` do so.
-    pub fn enlist(&self, bell: &Arc<NotFullNotify>) {
+    pub(crate) fn enlist(&self, bell: &Arc<NotFullNotify>) {
         if let Some(room) = self.room() {
             room.enlist(bell);
         }
     }
 
     /// Undoes a single [`enlist`](Self::enlist).
-    pub fn dismiss(&self, bell: &Arc<NotFullNotify>) {
+    pub(crate) fn dismiss(&self, bell: &Arc<NotFullNotify>) {
         if let Some(room) = self.room() {
             room.dismiss(bell);
         }
@@ -378,7 +382,7 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Changes the capacity of a mailbox that refuses; returns false if it has no such bound. Shrinking drops nothing:
     /// the mailbox refuses until it holds fewer messages. Growing wakes the senders that wait for room.
-    pub fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
+    pub(crate) fn set_capacity(&self, capacity: NonZeroUsize) -> bool {
         let bound = self.policy.as_ref().and_then(|policy| policy.bound());
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
     }
@@ -389,7 +393,11 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Does all cases but the usual push: idle, closed, or limited. Completes the claim if one was made.
     #[inline]
-    pub fn push_slow(&self, claimed: Option<MailboxState>, message: M) -> Result<Pushed<M>, Refused<M>> {
+    pub(crate) fn push_slow(
+        &self,
+        claimed: Option<MailboxState>,
+        message: M,
+    ) -> Result<Pushed<M>, Refused<M>> {
         if let Some(old) = claimed {
             return self.finish(old, message);
         }
@@ -524,7 +532,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// # Safety
     /// The caller holds the ownership token: it was told to [`Wake`](Pushed::Wake), or got the token from a holder that
     /// was, and has not laid the token down since. There is only one view at a time.
-    pub unsafe fn owner(&self) -> Owner<'_, H, S, M> {
+    pub(crate) unsafe fn owner(&self) -> Owner<'_, H, S, M> {
         // SAFETY: the caller's promise.
         unsafe { Owner::from_raw(NonNull::from(self)) }
     }
@@ -551,7 +559,7 @@ impl<H, S, M> Drop for Mailbox<H, S, M> {
 ///
 /// Dropping the view does nothing: the token stays with the dropping thread, which hands it on or lays it down by
 /// [`try_idle`](Self::try_idle) or [`try_suspend`](Self::try_suspend).
-pub struct Owner<'a, H, S, M> {
+pub(crate) struct Owner<'a, H, S, M> {
     /// A pointer and not a reference: once the token is laid down, the mailbox may be freed while the call returns.
     mailbox: NonNull<Mailbox<H, S, M>>,
     lifetime: PhantomData<&'a Mailbox<H, S, M>>,
@@ -560,7 +568,7 @@ pub struct Owner<'a, H, S, M> {
 impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// # Safety
     /// As [`Mailbox::owner`]; the mailbox stays in its place as long as the token is not laid down.
-    pub unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
+    pub(crate) unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
         Self { mailbox, lifetime: PhantomData }
     }
 
@@ -569,20 +577,20 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         unsafe { self.mailbox.as_ref() }
     }
 
-    pub fn gate(&self) -> &Gate<H, S> {
+    pub(crate) fn gate(&self) -> &Gate<H, S> {
         &self.mailbox().gate
     }
 
     /// Returns the number of messages handed to the actor, or displaced in a displacing mailbox, so far.
     #[inline]
-    pub fn head(&self) -> u64 {
+    pub(crate) fn head(&self) -> u64 {
         self.gate().head.load(Ordering::Relaxed)
     }
 
     /// Looks for the next message and leaves it in its place, so that the owner can look at the system queue before it
     /// takes the message. A control message sent before a user message is then seen before it.
     #[inline(always)]
-    pub fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
+    pub(crate) fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().policy.as_deref() {
             None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
             Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
@@ -665,7 +673,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     ///
     /// In a displacing mailbox messages of different senders may lie in another order than their claims. There the
     /// answer is about the message that [`ready`](Self::ready) has shown, and is exact for each sender.
-    pub fn has_reached(&self, index: u64) -> bool {
+    pub(crate) fn has_reached(&self, index: u64) -> bool {
         let front = match self.mailbox().policy.as_deref() {
             // SAFETY: we are the owner.
             Some(Policy::Displace(ring)) => unsafe { ring.front() },
@@ -678,20 +686,20 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Returns true if the system queue has a control message; a plain load.
     #[inline(always)]
-    pub fn has_system(&self) -> bool {
+    pub(crate) fn has_system(&self) -> bool {
         self.gate().lane.has_any()
     }
 
     /// Returns true if there may be a user message: one that was claimed and not taken. On a closed mailbox the result
     /// is also true for ever after one message was refused. Two plain loads.
     #[inline(always)]
-    pub fn has_claims(&self) -> bool {
+    pub(crate) fn has_claims(&self) -> bool {
         self.gate().word.look().index() != self.head()
     }
 
     /// Makes [`try_idle_unless_woken`](Self::try_idle_unless_woken) ignore earlier wakeups: the caller then looks at
     /// their reasons itself.
-    pub fn clear_wakeups(&self) {
+    pub(crate) fn clear_wakeups(&self) {
         if self.gate().word.look().has_system_flag() {
             self.gate().word.clear_system();
         }
@@ -701,26 +709,26 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     ///
     /// LANE stays as it is. It is cleared where the token is laid down; there a look at the system queue lies between
     /// the clearing and the exchange.
-    pub fn take_system(&mut self) -> Batch<S> {
+    pub(crate) fn take_system(&mut self) -> Batch<S> {
         self.gate().lane.take()
     }
 
     /// Tells observers whether the actor takes user messages. The flag is only advice: the owner itself must know.
-    pub fn set_suspended(&mut self, suspended: bool) {
+    pub(crate) fn set_suspended(&mut self, suspended: bool) {
         self.gate().word.set_suspended(suspended);
     }
 
     /// Lays the token down if there is nothing to do. `Err` returns the view because there is something: the owner must
     /// look at the system queue and at [`ready`](Self::ready) again. Never succeeds on a closed mailbox.
     #[inline]
-    pub fn try_idle(self) -> Result<(), Self> {
+    pub(crate) fn try_idle(self) -> Result<(), Self> {
         let Some(seen) = self.system_queue_is_empty() else { return Err(self) };
         self.go_idle(seen)
     }
 
     /// As [`try_idle`](Self::try_idle), and fails after a [wakeup](Gate::request_look), once for any number of wakeups: the
     /// caller then looks at their reasons.
-    pub fn try_idle_unless_woken(self) -> Result<(), Self> {
+    pub(crate) fn try_idle_unless_woken(self) -> Result<(), Self> {
         let seen = self.gate().word.look();
         if seen.has_system_flag() {
             // A wakeup, or a control message that was taken since: the two look alike.
@@ -755,7 +763,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Lays the token down under PARKED: then only a control message wakes the actor. `Err` returns the view because
     /// the system queue has a message. User messages may queue up meanwhile, unless the mailbox is closed.
-    pub fn try_suspend(self) -> Result<(), Self> {
+    pub(crate) fn try_suspend(self) -> Result<(), Self> {
         loop {
             let Some(seen) = self.system_queue_is_empty() else { return Err(self) };
             // SAFETY: alive until the token is laid down; the reference lives for the exchange only.
@@ -782,7 +790,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Refuses all further messages and returns the number of accepted messages. The system queue stays open until
     /// [`close_system_queue`](Self::close_system_queue). The token stays with the owner for good.
-    pub fn close(&mut self) -> u64 {
+    pub(crate) fn close(&mut self) -> u64 {
         let gate = self.gate();
         let before = gate.word.close();
         if before.is_closed() {
@@ -798,7 +806,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// As [`close`](Self::close), but only if no index is claimed beyond the head; otherwise, and on a closed mailbox,
     /// it returns false. So either each accepted message has been taken, or the mailbox stays open.
-    pub fn close_if_empty(&mut self) -> bool {
+    pub(crate) fn close_if_empty(&mut self) -> bool {
         let gate = self.gate();
         loop {
             let seen = gate.word.look();
@@ -819,7 +827,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Takes the next message that a closed mailbox still holds. The call compares with the close before it looks,
     /// since refused pushes leave no message. Messages are not sorted any more.
-    pub fn drain_next(&mut self) -> DrainStep<M> {
+    pub(crate) fn drain_next(&mut self) -> DrainStep<M> {
         debug_assert!(self.gate().is_closed(), "only a closed mailbox is drained");
         if self.head() == self.gate().close_index.load(Ordering::Relaxed) {
             return DrainStep::Done;
@@ -832,13 +840,13 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     }
 
     /// Closes the system queue and returns the control messages accepted until now.
-    pub fn close_system_queue(&mut self) -> Batch<S> {
+    pub(crate) fn close_system_queue(&mut self) -> Batch<S> {
         self.gate().lane.close()
     }
 }
 
 /// The next message, still in the mailbox; dropping this value leaves the message there.
-pub struct PeekedMessage<'o, 'a, H, S, M> {
+pub(crate) struct PeekedMessage<'o, 'a, H, S, M> {
     owner: &'o Owner<'a, H, S, M>,
     /// The index of the message; in a priority mailbox the lowest index that is not handled.
     index: u64,
@@ -849,20 +857,20 @@ pub struct PeekedMessage<'o, 'a, H, S, M> {
 impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
     /// As [`Owner::has_system`]; the owner calls this between `ready` and `take`.
     #[inline(always)]
-    pub fn has_system(&self) -> bool {
+    pub(crate) fn has_system(&self) -> bool {
         self.owner.has_system()
     }
 
     /// Returns the index that the sender of the message claimed, or in a priority mailbox the lowest index that is not
     /// handled. A control message positioned at or below the index goes first.
     #[inline(always)]
-    pub fn index(&self) -> u64 {
+    pub(crate) fn index(&self) -> u64 {
         self.index
     }
 
     /// Takes the message out.
     #[inline]
-    pub fn take(self) -> M {
+    pub(crate) fn take(self) -> M {
         let mailbox = self.owner.mailbox();
         let Some(slot) = self.slot else { return Self::take_from_policy(self.owner) };
         // SAFETY: we own the mailbox and saw the stamp; `head` moves on below, so this happens once.
@@ -897,7 +905,7 @@ impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
 #[cfg(any(test, pointsman_loom))]
 impl<M> Pushed<M> {
     /// True if the caller holds the token now.
-    pub fn wakes(&self) -> bool {
+    pub(crate) fn wakes(&self) -> bool {
         matches!(self, Self::Wake | Self::Displaced { wake: true, .. })
     }
 }

@@ -19,11 +19,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as StdArc;
 
 /// The urgency of a message: a rank, or the number of a lane; lower goes first.
-pub type Key<M> = dyn Fn(&M) -> i64 + Send + Sync;
+pub(crate) type Key<M> = dyn Fn(&M) -> i64 + Send + Sync;
 
 /// The meaning of keys in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Any number is a rank.
     Ranks,
     /// Keys are numbers of lanes, from 0; a key beyond the last lane counts as the last.
@@ -40,7 +40,7 @@ fn is_sparse(len: usize, capacity: usize) -> bool {
 }
 
 /// Messages that are published and not yet handled, in the order in which the actor handles them.
-pub struct PriorityOrder<M> {
+pub(crate) struct PriorityOrder<M> {
     key: StdArc<Key<M>>,
     /// Messages with keys up to this one are taken beyond the capacity.
     never_discards: Option<i64>,
@@ -48,7 +48,7 @@ pub struct PriorityOrder<M> {
 }
 
 impl<M> PriorityOrder<M> {
-    pub fn new(shape: Shape, key: StdArc<Key<M>>) -> Self {
+    pub(crate) fn new(shape: Shape, key: StdArc<Key<M>>) -> Self {
         let sorter = match shape {
             Shape::Ranks => Sorter::Ranks(Ranks::new()),
             Shape::ClassQueues { count, guard } => Sorter::ClassQueues(ClassQueues::new(count, guard)),
@@ -57,14 +57,14 @@ impl<M> PriorityOrder<M> {
     }
 
     /// Sets that the mailbox takes messages with keys up to `class` beyond its capacity.
-    pub fn never_discarding(self, class: Option<i64>) -> Self {
+    pub(crate) fn never_discarding(self, class: Option<i64>) -> Self {
         Self { never_discards: class, ..self }
     }
 
     /// Returns whether a message that finds no room is taken all the same. For senders: it runs the user's function. A
     /// panic of that function does not reach the sender, and the message then has no exception.
     #[cold]
-    pub fn takes_beyond(&self, message: &M) -> bool {
+    pub(crate) fn takes_beyond(&self, message: &M) -> bool {
         let Some(class) = self.never_discards else { return false };
         match catch_unwind(AssertUnwindSafe(|| (self.key)(message))) {
             Ok(key) => key <= class,
@@ -84,7 +84,7 @@ impl<M> PriorityOrder<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn insert(&self, index: u64, message: M) -> Result<(), Box<dyn Any + Send>> {
+    pub(crate) unsafe fn insert(&self, index: u64, message: M) -> Result<(), Box<dyn Any + Send>> {
         // User code: before the sorter is touched.
         let key = catch_unwind(AssertUnwindSafe(|| (self.key)(&message)));
         let (key, outcome) = match key {
@@ -100,7 +100,7 @@ impl<M> PriorityOrder<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn take(&self) -> Option<M> {
+    pub(crate) unsafe fn take(&self) -> Option<M> {
         // SAFETY: the caller's promise.
         unsafe { self.with_mut(Sorter::take) }
     }
@@ -109,7 +109,7 @@ impl<M> PriorityOrder<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn len(&self) -> u64 {
+    pub(crate) unsafe fn len(&self) -> u64 {
         // SAFETY: the caller's promise.
         self.sorter.with(|sorter| unsafe { &*sorter }.len() as u64)
     }
@@ -118,7 +118,7 @@ impl<M> PriorityOrder<M> {
     ///
     /// # Safety
     /// The caller owns the mailbox.
-    pub unsafe fn lowest(&self) -> Option<u64> {
+    pub(crate) unsafe fn lowest(&self) -> Option<u64> {
         // SAFETY: the caller's promise.
         self.sorter.with(|sorter| unsafe { &*sorter }.lowest())
     }

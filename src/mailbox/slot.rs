@@ -6,14 +6,14 @@ use std::mem::MaybeUninit;
 
 /// Written once by the sender whose claim leads to the slot, then read once by the owner.
 #[repr(C)]
-pub struct Slot<M> {
+pub(crate) struct Slot<M> {
     /// In a block: the generation of the block when the message is there. Inline: 1 + the index of the message.
     stamp: AtomicU64,
     value: UnsafeCell<MaybeUninit<M>>,
 }
 
 impl<M> Slot<M> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { stamp: AtomicU64::new(0), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
@@ -22,7 +22,7 @@ impl<M> Slot<M> {
     /// # Safety
     /// The caller holds the only claim that leads to this slot, and has not used it yet.
     #[inline(always)]
-    pub unsafe fn publish(&self, message: M, stamp: u64) {
+    pub(crate) unsafe fn publish(&self, message: M, stamp: u64) {
         // SAFETY: the claim makes us the only writer; the owner waits for the stamp stored below.
         self.value.with_mut(|place| unsafe { (*place).write(message) });
         // Ordering: Release; pairs with the Acquire load in `stamp`. A thread that sees this stamp sees the message
@@ -31,7 +31,7 @@ impl<M> Slot<M> {
     }
 
     #[inline(always)]
-    pub fn stamp(&self) -> u64 {
+    pub(crate) fn stamp(&self) -> u64 {
         // Ordering: Acquire; pairs with the Release store in `publish`.
         self.stamp.load(Ordering::Acquire)
     }
@@ -41,7 +41,7 @@ impl<M> Slot<M> {
     /// # Safety
     /// The caller owns the mailbox, saw the slot's stamp of this use, and takes each message once.
     #[inline(always)]
-    pub unsafe fn take(&self) -> M {
+    pub(crate) unsafe fn take(&self) -> M {
         // SAFETY: the stamp showed the message, which only the owner moves.
         self.value.with_mut(|place| unsafe { (*place).assume_init_read() })
     }

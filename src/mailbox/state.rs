@@ -17,7 +17,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// 57 bits of index last 180 years at 25 million messages a second, which is more than one cache line can take. A carry
 /// would leave the word at the top and never run into the bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct MailboxState(u64);
+pub(crate) struct MailboxState(u64);
 
 /// No more messages are accepted; the bit is never cleared.
 const CLOSED: u64 = 1 << 0;
@@ -45,69 +45,69 @@ const _: () = assert!(
 impl MailboxState {
     /// The number of claims made so far, refused claims included; the next claim gets this index.
     #[inline(always)]
-    pub fn index(self) -> u64 {
+    pub(crate) fn index(self) -> u64 {
         self.0 >> INDEX_SHIFT
     }
 
     #[inline(always)]
-    pub fn is_closed(self) -> bool {
+    pub(crate) fn is_closed(self) -> bool {
         self.0 & CLOSED != 0
     }
 
     /// The state word holds the token, and the mailbox was empty when the token was laid down.
     #[inline(always)]
-    pub fn is_idle(self) -> bool {
+    pub(crate) fn is_idle(self) -> bool {
         self.0 & IDLE != 0
     }
 
     /// No thread holds the token: the mailbox is idle, or parked while suspended.
     #[inline(always)]
-    pub fn is_unowned(self) -> bool {
+    pub(crate) fn is_unowned(self) -> bool {
         self.0 & (IDLE | PARKED) != 0
     }
 
     #[inline(always)]
-    pub fn has_system_flag(self) -> bool {
+    pub(crate) fn has_system_flag(self) -> bool {
         self.0 & LANE != 0
     }
 
     #[inline(always)]
-    pub fn is_suspended(self) -> bool {
+    pub(crate) fn is_suspended(self) -> bool {
         self.0 & SUSPENDED != 0
     }
 
     #[inline(always)]
-    pub fn is_limited(self) -> bool {
+    pub(crate) fn is_limited(self) -> bool {
         self.0 & LIMITED != 0
     }
 
     /// Neither closed, suspended nor idle: an observer then needs only the number of messages.
     #[inline(always)]
-    pub fn is_busy(self) -> bool {
+    pub(crate) fn is_busy(self) -> bool {
         self.0 & (CLOSED | SUSPENDED | IDLE) == 0
     }
 
     /// Neither idle nor closed: the claim needs nothing but a place.
     #[inline(always)]
-    pub fn is_plain(self) -> bool {
+    pub(crate) fn is_plain(self) -> bool {
         self.0 & (IDLE | CLOSED) == 0
     }
 
     /// As [`is_plain`](Self::is_plain), for a mailbox without a bound.
     #[inline(always)]
-    pub fn is_plain_and_unbounded(self) -> bool {
+    pub(crate) fn is_plain_and_unbounded(self) -> bool {
         self.0 & (IDLE | CLOSED | LIMITED) == 0
     }
 
     /// The token lies under IDLE, the mailbox is open, and the mailbox has no bound.
     #[inline(always)]
-    pub fn is_idle_and_unbounded(self) -> bool {
+    pub(crate) fn is_idle_and_unbounded(self) -> bool {
         self.0 & (IDLE | CLOSED | LIMITED) == IDLE
     }
 
     /// 0 or 1.
     #[inline(always)]
-    pub fn epoch(self) -> usize {
+    pub(crate) fn epoch(self) -> usize {
         usize::from(self.0 & EPOCH != 0)
     }
 
@@ -119,7 +119,7 @@ impl MailboxState {
 
 /// The fate of the block chain when the actor goes idle.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Chain {
+pub(crate) enum Chain {
     /// No chain was installed in this epoch: the epoch stays.
     None,
     /// The chain is given away: the epoch flips.
@@ -129,24 +129,24 @@ pub enum Chain {
 /// The atomic around [`MailboxState`].
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct StateWord(AtomicU64);
+pub(crate) struct StateWord(AtomicU64);
 
 impl StateWord {
     /// Makes the word of a mailbox that is open, idle and empty.
     ///
     /// The first epoch is 1, while the null of a fresh `tail_block` reads as epoch 0. So "no block yet" needs no test
     /// of its own.
-    pub fn new(limited: bool) -> Self {
+    pub(crate) fn new(limited: bool) -> Self {
         Self(AtomicU64::new(IDLE | EPOCH | if limited { LIMITED } else { 0 }))
     }
 
     #[inline(always)]
-    pub fn look(&self) -> MailboxState {
+    pub(crate) fn look(&self) -> MailboxState {
         MailboxState(self.0.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
-    pub fn look_acquire(&self) -> MailboxState {
+    pub(crate) fn look_acquire(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release half of `claim` and of `close`: a reader that sees an index sees
         // the `head` that the claiming sender saw. The load also pairs with the Release of `lay_down` and of `park`: a
         // reader that sees the token in the word sees what its last holder did (`Gate::is_at_rest`).
@@ -156,7 +156,7 @@ impl StateWord {
     /// Claims one index unconditionally. On a closed word the claim is void, and only the index grows.
     #[inline(always)]
     #[must_use = "the old state tells whether the claim holds and where it goes"]
-    pub fn claim(&self) -> MailboxState {
+    pub(crate) fn claim(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release of `lay_down`, which makes `inline_index` and `head` of the last
         // idle transition visible, and with the Release of `mark_advance`, which lets a claim behind it see the
         // `tail_block` advanced before it. AcqRel and not Acquire: `len` and `look_acquire` conclude from an index to
@@ -166,7 +166,7 @@ impl StateWord {
 
     /// Claims one index if the word is still `seen`, and with the index the token if it lay under IDLE.
     #[inline]
-    pub fn try_claim(&self, seen: MailboxState) -> Result<(), MailboxState> {
+    pub(crate) fn try_claim(&self, seen: MailboxState) -> Result<(), MailboxState> {
         // Ordering: as `claim`. Acquire on failure as well: a bounded sender that retries with the new index must see
         // the `head` that made the other claim possible. Otherwise it would refuse although the mailbox was never full.
         self.0
@@ -177,7 +177,7 @@ impl StateWord {
 
     /// Takes the token if it still lies under IDLE. A late attempt wins a real token or nothing.
     #[must_use = "who holds the token must schedule the actor"]
-    pub fn wake_idle(&self) -> bool {
+    pub(crate) fn wake_idle(&self) -> bool {
         // Ordering: Acquire; pairs with the Release of `lay_down`: the new owner continues where the last owner
         // stopped. Not Release: no thread needs to see what the waker did, and a read-modify-write passes on what
         // `lay_down` released.
@@ -186,7 +186,7 @@ impl StateWord {
 
     /// Announces a push to the system queue; returns true if the caller took the token and must schedule the actor.
     #[must_use = "who holds the token must schedule the actor"]
-    pub fn announce_system(&self) -> bool {
+    pub(crate) fn announce_system(&self) -> bool {
         // Ordering: Release; pairs with the Acquire of `clear_system`: the owner that clears our LANE finds our node in
         // the queue.
         let old = MailboxState(self.0.fetch_or(LANE, Ordering::Release));
@@ -195,14 +195,14 @@ impl StateWord {
     }
 
     /// Owner only: clears LANE. A look at the system queue must follow before the token is laid down.
-    pub fn clear_system(&self) -> MailboxState {
+    pub(crate) fn clear_system(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release of `announce_system`.
         MailboxState(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
     }
 
     /// Owner only: lays the token down under IDLE if the word is still `seen`.
     #[inline]
-    pub fn lay_down(&self, seen: MailboxState, chain: Chain) -> bool {
+    pub(crate) fn lay_down(&self, seen: MailboxState, chain: Chain) -> bool {
         let flip = if chain == Chain::Released { EPOCH } else { 0 };
         // Ordering: Release; pairs with the Acquire of `claim`, `try_claim`, `wake_idle` and `announce_system`: their
         // callers see everything that the owner did. Not Acquire: the owner is about to take the chain apart, but
@@ -212,7 +212,7 @@ impl StateWord {
     }
 
     /// Owner only: lays the token down under PARKED if the word is still `seen`.
-    pub fn park(&self, seen: MailboxState) -> Result<(), MailboxState> {
+    pub(crate) fn park(&self, seen: MailboxState) -> Result<(), MailboxState> {
         // Ordering: Release; pairs with the Acquire of `announce_system`, the only way out.
         self.0
             .compare_exchange(seen.0, seen.0 | PARKED, Ordering::Release, Ordering::Relaxed)
@@ -221,20 +221,20 @@ impl StateWord {
     }
 
     /// Owner only: voids all later claims. The old state has the exact number of claims that hold.
-    pub fn close(&self) -> MailboxState {
+    pub(crate) fn close(&self) -> MailboxState {
         // Ordering: Release; pairs with the Acquire of `look_acquire`. Messages behind claims are made visible by their
         // stamps.
         MailboxState(self.0.fetch_or(CLOSED, Ordering::Release))
     }
 
     /// Owner only: as [`close`](Self::close), if the word is still `seen`.
-    pub fn try_close(&self, seen: MailboxState) -> bool {
+    pub(crate) fn try_close(&self, seen: MailboxState) -> bool {
         // Ordering: Release; as `close`.
         self.0.compare_exchange(seen.0, seen.0 | CLOSED, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// Owner only: sets or clears SUSPENDED.
-    pub fn set_suspended(&self, suspended: bool) {
+    pub(crate) fn set_suspended(&self, suspended: bool) {
         if suspended {
             self.0.fetch_or(SUSPENDED, Ordering::Relaxed);
         } else {
@@ -243,7 +243,7 @@ impl StateWord {
     }
 
     /// Returns the index from which on each claim sees that `tail_block` moved past a block; called after the move.
-    pub fn mark_advance(&self) -> u64 {
+    pub(crate) fn mark_advance(&self) -> u64 {
         // Ordering: Release; pairs with the Acquire of `claim`, for the claims behind this one.
         MailboxState(self.0.fetch_add(0, Ordering::Release)).index()
     }

@@ -14,7 +14,7 @@ use std::ptr;
 
 /// The moment at which a control message takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Position {
+pub(crate) enum Position {
     /// Before each message not yet begun.
     Immediate,
     /// When each claim below this index has been taken.
@@ -29,7 +29,7 @@ struct Node<S> {
 
 /// The list, newest first; null when empty, [`closed`] after the close.
 #[repr(transparent)]
-pub struct SystemQueue<S>(AtomicPtr<Node<S>>);
+pub(crate) struct SystemQueue<S>(AtomicPtr<Node<S>>);
 
 /// Returns the mark of a closed queue: no node lies at address 1.
 fn closed<S>() -> *mut Node<S> {
@@ -37,12 +37,12 @@ fn closed<S>() -> *mut Node<S> {
 }
 
 impl<S> SystemQueue<S> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
     /// Adds a message; hands it back when the queue is closed.
-    pub fn push(&self, message: S, position: Position) -> Result<(), S> {
+    pub(crate) fn push(&self, message: S, position: Position) -> Result<(), S> {
         let node = Box::into_raw(Box::new(Node { next: ptr::null_mut(), position, message }));
         let mut newest = self.0.load(Ordering::Relaxed);
         loop {
@@ -69,13 +69,13 @@ impl<S> SystemQueue<S> {
     /// Relaxed: a push that this load must see was made visible by a stamp (a push before a tell) or by clearing LANE
     /// (a push before its announcement).
     #[inline(always)]
-    pub fn has_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         let newest = self.0.load(Ordering::Relaxed);
         !newest.is_null() && newest != closed()
     }
 
     /// Owner only: takes all control messages, oldest first.
-    pub fn take(&self) -> Batch<S> {
+    pub(crate) fn take(&self) -> Batch<S> {
         if !self.has_any() {
             return Batch { next: ptr::null_mut() };
         }
@@ -84,7 +84,7 @@ impl<S> SystemQueue<S> {
     }
 
     /// Owner only: refuses all further pushes and returns the control messages accepted before.
-    pub fn close(&self) -> Batch<S> {
+    pub(crate) fn close(&self) -> Batch<S> {
         // Ordering: AcqRel; Acquire as in `take`, and Release for the Acquire fence in `push`.
         let newest = self.0.swap(closed(), Ordering::AcqRel);
         Batch::reverse(if newest == closed() { ptr::null_mut() } else { newest })
@@ -99,7 +99,7 @@ impl<S> Drop for SystemQueue<S> {
 
 /// Control messages taken from a system queue, oldest first. Messages that are not taken out are dropped with the
 /// batch.
-pub struct Batch<S> {
+pub(crate) struct Batch<S> {
     next: *mut Node<S>,
 }
 

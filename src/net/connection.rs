@@ -68,7 +68,7 @@ pub struct Connection {
 
 /// How much may wait to be sent.
 #[derive(Debug, Clone, Copy)]
-pub struct Marks {
+pub(crate) struct Marks {
     pub low: usize,
     pub high: usize,
 }
@@ -365,7 +365,7 @@ impl Connection {
 
     /// Reports an edge, as the driver does.
     #[cfg(test)]
-    pub fn edge(&self, bits: Readiness) {
+    pub(crate) fn edge(&self, bits: Readiness) {
         self.registration.raise(bits);
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc as StdArc;
 
 /// The places of one listener.
 #[derive(Default)]
-pub struct ConnectionPermits {
+pub(crate) struct ConnectionPermits {
     /// How a warning names the listener.
     label: String,
     /// Connections whose sockets are not closed.
@@ -22,36 +22,36 @@ pub struct ConnectionPermits {
 
 impl ConnectionPermits {
     /// Places of which none is taken, and by which name a warning calls the listener.
-    pub fn new(label: String) -> Self {
+    pub(crate) fn new(label: String) -> Self {
         Self { label, ..Self::default() }
     }
 
     /// How a warning names the listener.
-    pub fn label(&self) -> &str {
+    pub(crate) fn label(&self) -> &str {
         &self.label
     }
 
     /// Connections whose sockets are not closed.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         // Ordering: Relaxed; the listener alone counts up, and hears of each count down by a message that follows it.
         self.held.load(Ordering::Relaxed)
     }
 
     /// Connections whose sockets linger.
-    pub fn lingering(&self) -> usize {
+    pub(crate) fn lingering(&self) -> usize {
         // Ordering: Relaxed; a statistic.
         self.lingering.load(Ordering::Relaxed)
     }
 
     /// How many sockets were closed because those that lingered held too much.
-    pub fn cut(&self) -> u64 {
+    pub(crate) fn cut(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.cut.load(Ordering::Relaxed)
     }
 }
 
 /// One connection's place.
-pub struct ConnectionPermit {
+pub(crate) struct ConnectionPermit {
     places: StdArc<ConnectionPermits>,
     /// How many bytes the sockets of this listener that linger may hold together.
     linger_bytes: usize,
@@ -61,7 +61,7 @@ pub struct ConnectionPermit {
 
 impl ConnectionPermit {
     /// Takes a place, and calls `tell` when it has been given back.
-    pub fn take(
+    pub(crate) fn take(
         places: &StdArc<ConnectionPermits>,
         linger_bytes: usize,
         tell: Box<dyn Fn() + Send + Sync>,
@@ -72,23 +72,23 @@ impl ConnectionPermit {
     }
 
     /// How many bytes the sockets of this listener that linger may hold together.
-    pub fn linger_bytes(&self) -> usize {
+    pub(crate) fn linger_bytes(&self) -> usize {
         self.linger_bytes
     }
 
     /// Names the listener: equal for places of the same one, as long as one of them is held.
-    pub fn listener(&self) -> usize {
+    pub(crate) fn listener(&self) -> usize {
         StdArc::as_ptr(&self.places).addr()
     }
 
     /// Notes that the socket is closed because those that linger hold too much, and returns of how many that is so.
-    pub fn count_cut(&self) -> u64 {
+    pub(crate) fn count_cut(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.places.cut.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Those of its listener.
-    pub fn places(&self) -> &StdArc<ConnectionPermits> {
+    pub(crate) fn places(&self) -> &StdArc<ConnectionPermits> {
         &self.places
     }
 }
@@ -102,10 +102,10 @@ impl Drop for ConnectionPermit {
 }
 
 /// The place of a connection whose actor has ended and whose socket lingers.
-pub struct LingeringPermit(StdArc<ConnectionPermit>);
+pub(crate) struct LingeringPermit(StdArc<ConnectionPermit>);
 
 impl LingeringPermit {
-    pub fn new(place: StdArc<ConnectionPermit>) -> Self {
+    pub(crate) fn new(place: StdArc<ConnectionPermit>) -> Self {
         // Ordering: Relaxed; a statistic.
         place.places.lingering.fetch_add(1, Ordering::Relaxed);
         Self(place)

@@ -36,7 +36,7 @@ const LINGERING_FROM: usize = usize::MAX / 2;
 
 /// Where a system keeps its driver: none until the first listener.
 #[derive(Default)]
-pub struct DriverSlot {
+pub(crate) struct DriverSlot {
     /// Of the driver's thread.
     thread_name: String,
     state: Mutex<State>,
@@ -73,7 +73,7 @@ impl Extension for DriverSlot {
 
 impl DriverSlot {
     /// The place of the driver in the system of this name; nothing starts yet.
-    pub fn new(system: &str) -> Self {
+    pub(crate) fn new(system: &str) -> Self {
         Self { thread_name: format!("{system}-net"), state: Mutex::default() }
     }
 
@@ -82,7 +82,7 @@ impl DriverSlot {
     /// # Errors
     ///
     /// The operating system refuses a poll or a thread, or the system has shut down.
-    pub fn driver(&self) -> io::Result<StdArc<Driver>> {
+    pub(crate) fn driver(&self) -> io::Result<StdArc<Driver>> {
         let mut state = lock(&self.state);
         match &*state {
             State::Running { driver, .. } => Ok(driver.clone()),
@@ -107,7 +107,7 @@ impl DriverSlot {
 }
 
 /// What the driver's thread and the owners of sockets share.
-pub struct Driver {
+pub(crate) struct Driver {
     registry: Registry,
     waker: Waker,
     /// Whom to tell, by token. Locked to open and close a socket and once for each batch of events.
@@ -142,7 +142,7 @@ impl Owner {
 }
 
 /// A socket's place at the driver.
-pub struct Registration {
+pub(crate) struct Registration {
     driver: StdArc<Driver>,
     owner: StdArc<Owner>,
     token: Token,
@@ -163,19 +163,19 @@ impl Driver {
 
     /// For tests that do what the thread does.
     #[cfg(test)]
-    pub fn without_thread() -> io::Result<(StdArc<Self>, Poll)> {
+    pub(crate) fn without_thread() -> io::Result<(StdArc<Self>, Poll)> {
         Self::new()
     }
 
     /// What the thread would take from its inbox.
     #[cfg(test)]
-    pub fn take_lingering(&self) -> Vec<Lingering> {
+    pub(crate) fn take_lingering(&self) -> Vec<Lingering> {
         std::mem::take(&mut lock(&self.inbox).lingering)
     }
 
     /// Reports an edge of the socket with this token, as the thread does.
     #[cfg(test)]
-    pub fn edge(&self, token: Token, bits: Readiness) {
+    pub(crate) fn edge(&self, token: Token, bits: Readiness) {
         let owner = lock(&self.owners).get(token.0).cloned();
         if let Some(owner) = owner {
             owner.raise(bits);
@@ -196,7 +196,7 @@ impl Driver {
     /// # Errors
     ///
     /// The operating system refuses to watch it.
-    pub fn register<M: From<Ready> + Send + 'static>(
+    pub(crate) fn register<M: From<Ready> + Send + 'static>(
         self: &StdArc<Self>,
         socket: &mut impl Source,
         interest: Interest,
@@ -223,7 +223,7 @@ impl Driver {
     }
 
     /// Sees to it that the last bytes of a socket go out.
-    pub fn linger(&self, lingering: Lingering) {
+    pub(crate) fn linger(&self, lingering: Lingering) {
         {
             let mut inbox = lock(&self.inbox);
             if inbox.closed {
@@ -328,21 +328,21 @@ fn readiness_of(event: &Event) -> Readiness {
 
 impl Registration {
     /// Takes what the driver has raised; rule 2 of `readiness.rs`.
-    pub fn take(&self) -> Readiness {
+    pub(crate) fn take(&self) -> Readiness {
         self.owner.word.take()
     }
 
     /// Makes the owner send itself a [`Ready`] with these bits, unless one is on its way.
-    pub fn raise(&self, bits: Readiness) {
+    pub(crate) fn raise(&self, bits: Readiness) {
         self.owner.raise(bits);
     }
 
-    pub fn driver(&self) -> &Driver {
+    pub(crate) fn driver(&self) -> &Driver {
         &self.driver
     }
 
     /// Takes the socket from under the driver's watch.
-    pub fn deregister(&self, socket: &mut impl Source) {
+    pub(crate) fn deregister(&self, socket: &mut impl Source) {
         // The socket is about to be closed or registered anew; one that the kernel has forgotten already
         // needs nothing.
         let _ = self.driver.registry.deregister(socket);

@@ -23,7 +23,7 @@ const READS_MAX: usize = 16;
 const SCRATCH_LEN: usize = 16 * 1024;
 
 /// A socket whose actor has ended.
-pub struct Lingering {
+pub(crate) struct Lingering {
     pub socket: Socket,
     pub rest: Vec<u8>,
     /// How much of `rest` is written.
@@ -78,7 +78,7 @@ impl Lingering {
 }
 
 /// All of them; touched by the driver's thread only.
-pub struct Lingerers {
+pub(crate) struct Lingerers {
     sockets: Slab<Entry>,
     /// What the sockets of each listener hold, by [`ConnectionPermit::listener`](super::connection_permits::ConnectionPermit::listener); those that hold
     /// nothing are not there.
@@ -111,7 +111,7 @@ struct Holdings {
 }
 
 impl Lingerers {
-    pub fn new(first_token: usize) -> Self {
+    pub(crate) fn new(first_token: usize) -> Self {
         Self {
             sockets: Slab::new(),
             holdings: HashMap::new(),
@@ -124,18 +124,18 @@ impl Lingerers {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }
 
     /// When something has to be done even if no socket becomes ready.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         if self.eager.is_empty() { self.next_deadline } else { Some(Instant::now()) }
     }
 
     /// Takes a socket in, which the driver watches for an actor that has ended, and does at once what can be done. If
     /// those of its listener hold too much then, the oldest are closed.
-    pub fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
+    pub(crate) fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
         let slot = self.sockets.vacant_entry();
         let (key, token) = (slot.key(), Token(self.first_token + slot.key()));
         // Changes the token of what is watched already: a new watch could be refused, where there are too many, and the
@@ -182,7 +182,7 @@ impl Lingerers {
     }
 
     /// The socket of this token is ready.
-    pub fn progress(&mut self, token: usize) {
+    pub(crate) fn progress(&mut self, token: usize) {
         self.send_more(token - self.first_token);
     }
 
@@ -221,7 +221,7 @@ impl Lingerers {
     }
 
     /// Goes on with those that yielded, and closes those whose time is over.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.eager) {
             self.send_more(key);
         }

@@ -82,10 +82,7 @@ pub(crate) mod linger;
 pub(crate) mod listener;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod connection_permits;
-#[cfg(not(pointsman_loom))]
 pub(crate) mod readiness;
-#[cfg(pointsman_loom)]
-pub mod readiness;
 pub(crate) mod ready;
 #[cfg(all(test, not(pointsman_loom)))]
 pub(crate) mod scripted;

@@ -21,29 +21,29 @@ use crate::sync::atomic::{AtomicU8, Ordering};
 
 /// What a socket is ready for; a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Readiness(u8);
+pub(crate) struct Readiness(u8);
 
 impl Readiness {
     /// There may be something to read (or to accept).
-    pub const READABLE: Self = Self(1);
+    pub(crate) const READABLE: Self = Self(1);
     /// There may be room to write.
-    pub const WRITABLE: Self = Self(2);
+    pub(crate) const WRITABLE: Self = Self(2);
     /// The peer will send no more, or the connection is broken: what is read ends soon. Or reads stop at an urgent byte,
     /// before what lies behind that.
-    pub const READ_ENDS: Self = Self(4);
+    pub(crate) const READ_ENDS: Self = Self(4);
 
     /// Both sets together.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Whether all of `other` is in this set.
-    pub fn has(self, other: Self) -> bool {
+    pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
@@ -51,7 +51,7 @@ impl Readiness {
 /// What whoever raised bits has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an edge that nobody is told of is lost"]
-pub enum Raised {
+pub(crate) enum Raised {
     /// Send the owner a message.
     Tell,
     /// Nothing: a message is on its way, and its handling will see these bits.
@@ -60,15 +60,15 @@ pub enum Raised {
 
 /// The bits that the owner has not taken yet.
 #[derive(Debug)]
-pub struct ReadinessWord(AtomicU8);
+pub(crate) struct ReadinessWord(AtomicU8);
 
 impl ReadinessWord {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicU8::new(0))
     }
 
     /// Adds `bits`, which are not empty.
-    pub fn raise(&self, bits: Readiness) -> Raised {
+    pub(crate) fn raise(&self, bits: Readiness) -> Raised {
         debug_assert!(!bits.is_empty());
         // Ordering: Release; pairs with the Acquire of `take`. Whoever takes these bits sees what was done
         // before they were raised, although another raise sent the message.
@@ -77,7 +77,7 @@ impl ReadinessWord {
     }
 
     /// Takes all bits; from here on the next raise sends a message.
-    pub fn take(&self) -> Readiness {
+    pub(crate) fn take(&self) -> Readiness {
         // Ordering: Acquire; pairs with the Release of `raise`: the reading that follows finds what the
         // bits tell of.
         Readiness(self.0.swap(0, Ordering::Acquire))

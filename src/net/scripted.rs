@@ -59,28 +59,28 @@ const FIRST_TOKEN: usize = 1000;
 const BLOCKED_MAX: u32 = 1000;
 
 /// SplitMix64.
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
     }
 
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// True once in so many times.
-    pub fn once_in(&mut self, times: usize) -> bool {
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 }
 
 /// A socket and its peer.
-pub struct Wire {
+pub(crate) struct Wire {
     rng: Rng,
     /// All calls do what they can.
     is_calm: bool,
@@ -110,11 +110,11 @@ pub struct Wire {
 }
 
 /// Our end of it.
-pub struct End(pub StdArc<Mutex<Wire>>);
+pub(crate) struct End(pub StdArc<Mutex<Wire>>);
 
 impl Wire {
     /// A socket that has nothing to read, and room for so many bytes.
-    pub fn new(rng: Rng, stops_early: bool, room: usize) -> Self {
+    pub(crate) fn new(rng: Rng, stops_early: bool, room: usize) -> Self {
         Self {
             rng,
             is_calm: false,
@@ -247,15 +247,15 @@ impl Wire {
 }
 
 impl End {
-    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         lock(&self.0).read(into)
     }
 
-    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         lock(&self.0).write(bytes)
     }
 
-    pub fn shutdown_write(&self) -> io::Result<()> {
+    pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         let mut wire = lock(&self.0);
         if wire.is_reset {
             return Err(io::ErrorKind::NotConnected.into());
@@ -265,7 +265,7 @@ impl End {
         Ok(())
     }
 
-    pub fn stops_early(&self) -> bool {
+    pub(crate) fn stops_early(&self) -> bool {
         lock(&self.0).stops_early
     }
 }
@@ -579,13 +579,13 @@ impl<'a> Course<'a> {
 }
 
 /// The seeds from 0 on, or the one that the environment names.
-pub fn seeds(count: u64) -> std::ops::Range<u64> {
+pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
     let only = std::env::var("POINTSMAN_NET_SEED").ok().map(|seed| seed.parse().expect("a number"));
     only.map_or(0..count, |seed| seed..seed + 1)
 }
 
 /// Names the seed of a course that fails.
-pub struct Seed(pub u64);
+pub(crate) struct Seed(pub u64);
 
 impl Drop for Seed {
     fn drop(&mut self) {

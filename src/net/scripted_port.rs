@@ -62,7 +62,7 @@ struct Queue {
 }
 
 /// The listener's end of it.
-pub struct Port(StdArc<Mutex<Queue>>);
+pub(crate) struct Port(StdArc<Mutex<Queue>>);
 
 impl Queue {
     fn would_block(&mut self) -> io::Error {
@@ -103,7 +103,7 @@ impl Queue {
 }
 
 impl Port {
-    pub fn accept(&self) -> io::Result<End> {
+    pub(crate) fn accept(&self) -> io::Result<End> {
         lock(&self.0).accept()
     }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for SocketAddress {
 
 /// A connected socket that never waits.
 #[derive(Debug)]
-pub enum Socket {
+pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
@@ -60,7 +60,7 @@ pub enum Socket {
 }
 
 impl Socket {
-    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.read(into),
             #[cfg(unix)]
@@ -70,7 +70,7 @@ impl Socket {
         }
     }
 
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.write(bytes),
             #[cfg(unix)]
@@ -81,7 +81,7 @@ impl Socket {
     }
 
     /// Tells the peer that no more will come.
-    pub fn shutdown_write(&self) -> io::Result<()> {
+    pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
             #[cfg(unix)]
@@ -91,7 +91,7 @@ impl Socket {
         }
     }
 
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+    pub(crate) fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.set_nodelay(nodelay),
             #[cfg(unix)]
@@ -103,7 +103,7 @@ impl Socket {
 
     /// Whether a read may get less than it asked for although more has come, with nothing to tell of that. A Unix
     /// socket's stops behind bytes that a descriptor was sent with.
-    pub fn reads_stop_early(&self) -> bool {
+    pub(crate) fn reads_stop_early(&self) -> bool {
         match self {
             Socket::Tcp(_) => false,
             #[cfg(unix)]
@@ -126,7 +126,7 @@ impl Socket {
 
 /// A socket that connections come in by. A Unix socket's path goes with it.
 #[derive(Debug)]
-pub enum ListenSocket {
+pub(crate) enum ListenSocket {
     Tcp(mio::net::TcpListener),
     #[cfg(unix)]
     Unix {
@@ -141,7 +141,7 @@ pub enum ListenSocket {
 }
 
 impl ListenSocket {
-    pub fn bind(address: &SocketAddress) -> io::Result<Self> {
+    pub(crate) fn bind(address: &SocketAddress) -> io::Result<Self> {
         match address {
             SocketAddress::Tcp(address) => {
                 let mut outcome = Err(io::Error::new(
@@ -166,7 +166,7 @@ impl ListenSocket {
 
     /// Takes one connection that waits, and the peer's address with it: a socket whose peer has gone already knows it
     /// no more.
-    pub fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match self {
             ListenSocket::Tcp(listener) => {
                 listener.accept().map(|(stream, peer)| (Socket::Tcp(stream), Some(peer)))
@@ -180,7 +180,7 @@ impl ListenSocket {
         }
     }
 
-    pub fn local_addr(&self) -> Option<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             ListenSocket::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]

@@ -247,7 +247,7 @@ impl fmt::Debug for ActorPath {
 
 /// The name of an actor among its siblings.
 #[derive(Debug, Clone)]
-pub enum Name {
+pub(crate) enum Name {
     /// The creator gave the name, and [`check_name`] accepted it.
     Given(Box<str>),
     /// The engine generated the name of the n-th anonymous child of its parent: `$a`, `$b`, …
@@ -257,7 +257,7 @@ pub enum Name {
 }
 
 impl Name {
-    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Name::Given(name) => name.as_ref().into(),
             Name::Generated(number) => generated(*number).into(),
@@ -295,7 +295,7 @@ pub(crate) fn generated_number(name: &str) -> Option<u64> {
 const ALLOWED: &str = "-_.*$+:@&=,!~';";
 
 /// Checks a name against Akka's rules for path elements.
-pub fn check_name(name: &str) -> Result<(), NameError> {
+pub(crate) fn check_name(name: &str) -> Result<(), NameError> {
     let fault = |fault| Err(NameError { name: name.to_owned(), fault });
     if name.is_empty() {
         return fault(NameFault::Empty);

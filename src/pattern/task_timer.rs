@@ -81,7 +81,7 @@ pub struct TaskTimer {
 pub struct Cancellable(StdArc<Scheduled>);
 
 /// One task.
-pub struct Scheduled {
+pub(crate) struct Scheduled {
     system: SystemRef,
     runner: ActorRef<Job>,
     repeat: Repeat,
@@ -118,7 +118,7 @@ enum Phase {
 }
 
 /// Lets a runner run a task. `None` once it has been taken out.
-pub struct Job(Option<StdArc<Scheduled>>);
+pub(crate) struct Job(Option<StdArc<Scheduled>>);
 
 /// Runs the tasks of one dispatcher.
 struct Runner;

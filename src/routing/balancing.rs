@@ -184,7 +184,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
 }
 
 /// The same routees, but that they share the queue of the logic that comes with them.
-pub fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
+pub(crate) fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
     let queue = Arc::new(SharedQueue::new());
     let logic = Balancing { queue: queue.clone() };
     let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
@@ -221,7 +221,7 @@ fn check(settings: &RouteeSettings, path: &dyn Fn() -> String) -> Result<(), Spa
 }
 
 /// Says what is wrong with a mailbox as the queue that routees share.
-pub fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
+pub(crate) fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
     queue.check()?;
     if queue.is_shareable() {
         return queue.check_room_at_once();

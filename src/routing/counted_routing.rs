@@ -15,7 +15,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc as StdArc;
 
 /// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
-pub fn references<M: Send + 'static, L: RoutingLogic<M>>(
+pub(crate) fn references<M: Send + 'static, L: RoutingLogic<M>>(
     shared: &StdArc<SharedRouter<M>>,
     logic: &StdArc<L>,
 ) -> (ActorRef<M>, ActorRef<M>) {

@@ -176,7 +176,7 @@ fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>)
     Routee::at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
 }
 
-pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
+pub(crate) fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
     let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
     cx.copies(targets.len());
@@ -188,7 +188,7 @@ pub fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets
 }
 
 /// Says what is wrong with a routee's path, seen from a router's parent or head.
-pub fn check<M: Send + 'static>(
+pub(crate) fn check<M: Send + 'static>(
     paths: &[String],
     fan_out: Option<FanOut<M>>,
     anchor: &AnyActorRef,
@@ -205,7 +205,7 @@ pub fn check<M: Send + 'static>(
 }
 
 /// The routees of these paths, which have been [checked](check).
-pub fn routees<M: Send + 'static>(
+pub(crate) fn routees<M: Send + 'static>(
     paths: &[String],
     fan_out: Option<FanOut<M>>,
     info: &StdArc<RouterInfo>,

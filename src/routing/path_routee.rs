@@ -16,12 +16,15 @@ use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 
 /// The reference of the routee of a path, which finds and counts as `info` says.
-pub fn path_ref<M: Send + 'static>(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> ActorRef<M> {
+pub(crate) fn path_ref<M: Send + 'static>(
+    path: StdArc<WrittenPath<M>>,
+    info: StdArc<RouterInfo>,
+) -> ActorRef<M> {
     ActorRef::to_own_recipient(PathRecipient { path, info })
 }
 
 /// Delivers a copy to each of several actors.
-pub type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
+pub(crate) type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
 
 /// What stands behind the reference of such a routee.
 pub(crate) struct PathRecipient<M> {

@@ -80,7 +80,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
 /// How a pool's routees run, as the code says; what the system says of them is in
 /// [`RouterSettings`](crate::routing::RouterSettings) and its deployment.
 #[derive(Clone)]
-pub struct RouteeSettings {
+pub(crate) struct RouteeSettings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
     pub stash_capacity: Option<u32>,
@@ -94,7 +94,7 @@ pub struct RouteeSettings {
 
 impl RouteeSettings {
     /// Of the routee of this number.
-    pub fn plan(&self, head: &AnyActorRef, routee_index: u32) -> Plan {
+    pub(crate) fn plan(&self, head: &AnyActorRef, routee_index: u32) -> Plan {
         Plan {
             parent: Ok(head.clone()),
             name: self.are_numbered.then(|| format!("r{routee_index}")),
@@ -107,7 +107,11 @@ impl RouteeSettings {
     }
 
     /// Says what can be known to be wrong with routees of type `A` and their mailboxes.
-    pub fn check<A: Actor>(&self, parent: &AnyActorRef, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+    pub(crate) fn check<A: Actor>(
+        &self,
+        parent: &AnyActorRef,
+        path: &dyn Fn() -> String,
+    ) -> Result<(), SpawnError> {
         let system = &parent.core().system;
         if system.has_deployments() {
             // They may choose another mailbox.
@@ -117,13 +121,14 @@ impl RouteeSettings {
     }
 }
 
-pub type MakeWith<M> =
+pub(crate) type MakeWith<M> =
     dyn Fn(&AnyActorRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
-pub type CheckRoutee = fn(&AnyActorRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
+pub(crate) type CheckRoutee =
+    fn(&AnyActorRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
-pub enum Initial<M: Send + 'static> {
+pub(crate) enum Initial<M: Send + 'static> {
     Pool { size: usize, make: StdArc<MakeWith<M>>, check: CheckRoutee },
     Group(Vec<Routee<M>>),
     Paths { paths: Vec<String>, fan_out: Option<FanOut<M>> },
@@ -357,7 +362,7 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
 }
 
 /// Creates the controller of a logic as a child of the head, on the head's dispatcher.
-pub type MakeController<L> =
+pub(crate) type MakeController<L> =
     dyn FnOnce(&AnyActorRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
 /// What old tables of one router may take, unless the plan says otherwise.
@@ -368,7 +373,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(10);
 
 /// What a plan says of them.
 #[derive(Debug, Clone, Copy)]
-pub struct OldTablesPlan {
+pub(crate) struct OldTablesPlan {
     /// How many bytes they may take.
     pub bytes_max: usize,
     /// How long a change may wait.
@@ -382,7 +387,7 @@ impl Default for OldTablesPlan {
 }
 
 /// What a plan says of routees that leave.
-pub struct LeavePlan<M> {
+pub(crate) struct LeavePlan<M> {
     /// How long one may take.
     pub within: Option<Duration>,
     /// Makes the message by which one is told to end.
@@ -396,7 +401,7 @@ impl<M> Default for LeavePlan<M> {
 }
 
 /// The logics that a plan can be given besides those that any messages have.
-pub struct Capabilities<M: Send + 'static> {
+pub(crate) struct Capabilities<M: Send + 'static> {
     pub broadcast: Option<MakeLogic<M>>,
     pub scatter_gather: Option<MakeLogic<M>>,
     pub tail_chopping: Option<MakeLogic<M>>,
@@ -412,7 +417,7 @@ impl<M: Send + 'static> Default for Capabilities<M> {
 }
 
 /// A routee that a pool has made, which has its first turn when this is dropped.
-pub enum NewRoutee<M: Send + 'static> {
+pub(crate) enum NewRoutee<M: Send + 'static> {
     /// It takes the router's messages.
     Own(Held<M>),
     /// It takes what another reference makes of them.
@@ -421,7 +426,7 @@ pub enum NewRoutee<M: Send + 'static> {
 
 impl<M: Send + 'static> NewRoutee<M> {
     /// The reference that is in the table.
-    pub fn actor(&self) -> &ActorRef<M> {
+    pub(crate) fn actor(&self) -> &ActorRef<M> {
         match self {
             Self::Own(held) => held.actor(),
             Self::Behind { actor, .. } => actor,
@@ -431,7 +436,7 @@ impl<M: Send + 'static> NewRoutee<M> {
 
 impl<M: Answerable + Send + 'static> NewRoutee<M> {
     /// Has the routee skip messages that nobody wants any more.
-    pub fn skip_unwanted(self) -> Self {
+    pub(crate) fn skip_unwanted(self) -> Self {
         match self {
             Self::Own(held) => Self::Own(held.skip_unwanted()),
             Self::Behind { actor, mut held } => {
@@ -443,10 +448,10 @@ impl<M: Answerable + Send + 'static> NewRoutee<M> {
 }
 
 /// Creates one routee of a pool as a child of the head, before its first turn.
-pub type MakeRoutee<M> = dyn Fn(&AnyActorRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
+pub(crate) type MakeRoutee<M> = dyn Fn(&AnyActorRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
 /// An actor before its first turn whose messages are not the router's.
-pub trait HeldBehind: Send {
+pub(crate) trait HeldBehind: Send {
     /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
 }

@@ -364,7 +364,7 @@ impl<M: Send + 'static> fmt::Debug for Routees<M> {
 }
 
 /// Takes nothing.
-pub struct EmptyRoutee;
+pub(crate) struct EmptyRoutee;
 
 impl<M> Recipient<M> for EmptyRoutee {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {

@@ -67,7 +67,7 @@ impl<M: Send + 'static> SharedRouter<M> {
 
 /// What stands behind an `ActorRef<M>` to a router.
 #[repr(align(64))]
-pub struct Routing<M: Send + 'static, L> {
+pub(crate) struct Routing<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
 }
@@ -166,7 +166,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
 }
 
 /// Routes what a routee leaves behind: each message was for one, and goes to one, by `select`.
-pub struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
+pub(crate) struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {

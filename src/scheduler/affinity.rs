@@ -38,7 +38,7 @@ struct Cores([c_ulong; CORE_COUNT_MAX.div_ceil(WORD)]);
 ///
 /// The list is for error messages and decides nothing: cores kept out of the usual mask (`isolcpus`) are not in the
 /// list, and a thread can be pinned to them all the same.
-pub fn available_cores() -> Vec<usize> {
+pub(crate) fn available_cores() -> Vec<usize> {
     match before() {
         Some(free) => (0..CORE_COUNT_MAX).filter(|core| free.cores.has(*core)).collect(),
         None => present_cores(),
@@ -46,7 +46,7 @@ pub fn available_cores() -> Vec<usize> {
 }
 
 /// Returns as many threads as the operating system recommends to a thread that is not pinned.
-pub fn recommended_thread_count() -> usize {
+pub(crate) fn recommended_thread_count() -> usize {
     match before() {
         Some(free) => free.thread_count,
         None => thread::available_parallelism().map_or(1, usize::from),
@@ -54,7 +54,7 @@ pub fn recommended_thread_count() -> usize {
 }
 
 /// Pins the calling thread; returns `false` if the core cannot be had.
-pub fn pin_current(core: usize) -> bool {
+pub(crate) fn pin_current(core: usize) -> bool {
     let free = before().unwrap_or_else(|| Free {
         cores: Cores::of(present_cores()),
         thread_count: recommended_thread_count(),
@@ -68,7 +68,7 @@ pub fn pin_current(core: usize) -> bool {
 
 /// Wraps the body of a thread that the calling thread is about to start: the new thread is not pinned, even if the
 /// calling thread is.
-pub fn unpinned<R>(body: impl FnOnce() -> R) -> impl FnOnce() -> R {
+pub(crate) fn unpinned<R>(body: impl FnOnce() -> R) -> impl FnOnce() -> R {
     let before = before();
     move || {
         if let Some(free) = before {

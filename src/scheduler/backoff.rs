@@ -12,7 +12,7 @@ const DOUBLINGS_MAX: u32 = 5;
 /// Spinning and yielding help only if the sender runs. A sender of lower priority gets the core only when this thread
 /// sleeps, so this thread sleeps after a while.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     Spin,
     Yield,
     /// Sleep for this long, unless there is something else to do.
@@ -21,7 +21,7 @@ pub enum Wait {
 
 impl Wait {
     /// Returns the step after `run` waits in a row.
-    pub fn after(run: u32) -> Self {
+    pub(crate) fn after(run: u32) -> Self {
         // Models yield at once, since nothing else lets the sender run in a model, and then nap.
         let (spin_max, yield_max) = if crate::sync::EXPLORED { (0, 1) } else { (8, 40) };
         if run < spin_max {

@@ -10,7 +10,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Most workers in one group: the width of the sleep mask.
-pub const SEAT_COUNT_MAX: usize = 32;
+pub(crate) const SEAT_COUNT_MAX: usize = 32;
 
 const SEARCHER: u64 = 1 << 32;
 const SLEEPERS: u64 = SEARCHER - 1;
@@ -21,7 +21,7 @@ const _: () = assert!(SLEEPERS.count_ones() as usize == SEAT_COUNT_MAX);
 
 /// The shared word of one group, written by read-modify-writes only.
 #[derive(Debug)]
-pub struct IdleWord {
+pub(crate) struct IdleWord {
     /// ```text
     ///  63        48 47             32 31                     0
     /// |  always 0  | searching count |  sleep mask, bit = make_slot |
@@ -31,12 +31,12 @@ pub struct IdleWord {
 
 /// The value of the word at one instant.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Idle(u64);
+pub(crate) struct Idle(u64);
 
 /// The duty of a worker at the end of its search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "the last searcher owes the others a look"]
-pub enum SearchEnded {
+pub(crate) enum SearchEnded {
     /// No worker of the group searches any more: look once more, because pushers may have relied on this search.
     Last,
     /// Other workers of the group still search.
@@ -46,7 +46,7 @@ pub enum SearchEnded {
 /// The result of taking back an announcement of sleep.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "a worker whose bit was taken has been woken and owes a search"]
-pub enum Retracted {
+pub(crate) enum Retracted {
     /// The bit was still there and is cleared.
     Own,
     /// A waker had taken the bit and counted the worker as searching.
@@ -56,7 +56,7 @@ pub enum Retracted {
 /// The result of a look for a sleeper.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "a worker whose bit was taken must be unparked"]
-pub enum Wake {
+pub(crate) enum Wake {
     /// The bit of this seat was taken and its worker is counted as searching: unpark it.
     Unpark(usize),
     /// As many workers search as the waker asked for; they find the task, or notify in the waker's place.
@@ -66,17 +66,17 @@ pub enum Wake {
 }
 
 impl Idle {
-    pub const NOBODY: Self = Self(0);
+    pub(crate) const NOBODY: Self = Self(0);
 
     /// Number of workers that search.
     #[inline]
-    pub fn searcher_count(self) -> usize {
+    pub(crate) fn searcher_count(self) -> usize {
         (self.0 >> 32) as usize
     }
 
     /// Returns whether the worker of this seat has announced sleep and no waker has taken the bit.
     #[inline]
-    pub fn is_asleep(self, seat: usize) -> bool {
+    pub(crate) fn is_asleep(self, seat: usize) -> bool {
         self.0 & bit(seat) != 0
     }
 
@@ -100,12 +100,12 @@ impl Idle {
 }
 
 impl IdleWord {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { word: AtomicU64::new(Idle::NOBODY.0) }
     }
 
     #[inline]
-    pub fn load(&self) -> Idle {
+    pub(crate) fn load(&self) -> Idle {
         // Ordering: Relaxed, since a waker's fence lies before this and a sleeper's fence after its announcement. A
         // worker that finds its bit taken may look too early for the pushed task; it looks again before it sleeps
         // again.
@@ -113,13 +113,13 @@ impl IdleWord {
     }
 
     /// Counts the caller as searching.
-    pub fn begin_search(&self) {
+    pub(crate) fn begin_search(&self) {
         // Ordering: Relaxed; a pusher relies on the fence behind the end of the search.
         self.word.fetch_add(SEARCHER, Ordering::Relaxed);
     }
 
     /// Counts the caller as no longer searching, because it found a task or leaves.
-    pub fn end_search(&self) -> SearchEnded {
+    pub(crate) fn end_search(&self) -> SearchEnded {
         // Ordering: Relaxed; the fence of `Sleep::end_search` follows.
         let before = Idle(self.word.fetch_sub(SEARCHER, Ordering::Relaxed));
         debug_assert!(before.searcher_count() > 0, "a search ended that never began: {before:?}");
@@ -130,7 +130,7 @@ impl IdleWord {
     }
 
     /// Announces that the worker of `make_slot` is about to sleep; a searcher stops searching in the same step.
-    pub fn announce(&self, seat: usize, searching: bool) {
+    pub(crate) fn announce(&self, seat: usize, searching: bool) {
         let change = if searching { bit(seat).wrapping_sub(SEARCHER) } else { bit(seat) };
         // Ordering: Release; pairs with the Acquire exchange in `wake_one_from`: the thread that takes the bit finds
         // the handle that this worker has stored before. The fence of `Sleep::fall_asleep` follows.
@@ -140,12 +140,12 @@ impl IdleWord {
 
     /// Takes the announcement back and searches: the caller is counted as searching afterwards, whether or not a waker
     /// was faster.
-    pub fn retract_and_search(&self, seat: usize) -> Retracted {
+    pub(crate) fn retract_and_search(&self, seat: usize) -> Retracted {
         self.retract(seat, SEARCHER)
     }
 
     /// Takes the announcement back; the caller is counted as searching afterwards only if a waker was faster.
-    pub fn retract_and_go_on(&self, seat: usize) -> Retracted {
+    pub(crate) fn retract_and_go_on(&self, seat: usize) -> Retracted {
         self.retract(seat, 0)
     }
 
@@ -168,7 +168,7 @@ impl IdleWord {
 
     /// Takes one sleeper's bit, unless `enough` workers already search; `enough` is at least 1.
     #[inline]
-    pub fn wake_one(&self, enough: usize) -> Wake {
+    pub(crate) fn wake_one(&self, enough: usize) -> Wake {
         let seen = self.load();
         match seen.verdict(enough) {
             Wake::Unpark(_) => self.wake_one_from(seen, enough),

@@ -44,7 +44,7 @@ pub(crate) fn with_worker<R>(ask: impl FnOnce(Option<&Core>) -> R) -> R {
 
 /// Returns whether the calling thread is a work-stealing worker of any pool; such a thread must not wait.
 #[inline]
-pub fn on_worker() -> bool {
+pub(crate) fn on_worker() -> bool {
     #[cfg(feature = "testkit")]
     if STANDS_FOR_WORKER.try_with(Cell::get).unwrap_or(false) {
         return true;
@@ -61,7 +61,7 @@ per_thread! {
 /// Runs a turn, which never unwinds. With `worker` set, the thread stands for a worker meanwhile; with `worker` unset,
 /// within such a turn, it stands for a thread that may wait.
 #[cfg(feature = "testkit")]
-pub fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
+pub(crate) fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
     let before = STANDS_FOR_WORKER.with(|stands| stands.replace(worker));
     let result = turn();
     STANDS_FOR_WORKER.with(|stands| stands.set(before));
@@ -70,13 +70,13 @@ pub fn standing_for<R>(worker: bool, turn: impl FnOnce() -> R) -> R {
 
 /// Returns whether the calling thread is a worker of this pool.
 #[inline]
-pub fn is_worker_of(pool: &Pool) -> bool {
+pub(crate) fn is_worker_of(pool: &Pool) -> bool {
     with_worker(|worker| worker.is_some_and(|worker| worker.belongs_to(pool)))
 }
 
 /// Runs `act`; each task that `act` schedules goes where every worker of the pool can take it, and does not wait for
 /// the running turn.
-pub fn outside_lifo<R>(act: impl FnOnce() -> R) -> R {
+pub(crate) fn outside_lifo<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::disable_lifo);
         act()
@@ -89,7 +89,7 @@ pub fn outside_lifo<R>(act: impl FnOnce() -> R) -> R {
 /// and for ever if `act` waits for that very task. Tasks woken inside `act` also go where other workers can steal them.
 /// The worker rests meanwhile, so that the worker doesn't keep the old routee tables of the whole process alive. On a
 /// thread that is no worker, this function only runs `act`.
-pub fn blocking<R>(act: impl FnOnce() -> R) -> R {
+pub(crate) fn blocking<R>(act: impl FnOnce() -> R) -> R {
     with_worker(|worker| {
         let _stepped_aside = worker.map(Core::disable_lifo);
         let _rests = reclaim::go_offline_here();

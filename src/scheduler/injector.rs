@@ -13,24 +13,24 @@ use std::ptr::{self, NonNull};
 
 /// Tasks pushed from outside and not yet taken.
 #[derive(Debug)]
-pub struct Injector {
+pub(crate) struct Injector {
     newest: AtomicPtr<Task>,
 }
 
 /// Tasks taken from an injector, oldest first.
 #[derive(Debug)]
-pub struct Batch {
+pub(crate) struct Batch {
     oldest: Option<NonNull<Task>>,
 }
 
 impl Injector {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Adds a task; the caller notifies the pool afterwards. Returns whether other tasks already waited.
     #[inline]
-    pub fn push(&self, task: TaskRef) -> bool {
+    pub(crate) fn push(&self, task: TaskRef) -> bool {
         let task = task.into_raw();
         // Ordering: Relaxed; only compared and stored, never followed, before the exchange confirms it.
         let mut newest = self.newest.load(Ordering::Relaxed);
@@ -57,14 +57,14 @@ impl Injector {
     /// Returns whether the injector is empty. After a `SeqCst` fence this sees every push that came before an earlier
     /// fence ([`super::sleep`]).
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         // Ordering: Relaxed; the caller's fence orders it.
         self.newest.load(Ordering::Relaxed).is_null()
     }
 
     /// Takes everything.
     #[inline]
-    pub fn take(&self) -> Batch {
+    pub(crate) fn take(&self) -> Batch {
         // An empty injector is the usual case; the look first spares that case the read-modify-write.
         if self.is_empty() {
             return Batch { oldest: None };

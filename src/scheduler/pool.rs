@@ -17,7 +17,7 @@ use crate::util::reclaim::OnlineReader;
 use std::time::Duration;
 
 /// Most workers in one pool.
-pub const WORKER_COUNT_MAX: usize = 1024;
+pub(crate) const WORKER_COUNT_MAX: usize = 1024;
 
 /// The settings of a pool of work-stealing workers.
 #[derive(Clone, Debug)]

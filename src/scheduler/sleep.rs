@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The sleepers and searchers of a pool, by groups of neighbours.
 #[derive(Debug)]
-pub struct Sleep {
+pub(crate) struct Sleep {
     groups: Box<[CachePadded<IdleWord>]>,
     /// The handle of each worker, set by the worker itself before it first announces sleep.
     threads: Box<[OnceLock<Thread>]>,
@@ -17,13 +17,13 @@ pub struct Sleep {
 
 /// The place of a worker: its group, and its seat in the group.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct SleeperSlot {
+pub(crate) struct SleeperSlot {
     pub group: usize,
     pub seat: usize,
 }
 
 impl Sleep {
-    pub fn new(worker_count: usize, seats_per_group: usize) -> Self {
+    pub(crate) fn new(worker_count: usize, seats_per_group: usize) -> Self {
         assert!((1..=SEAT_COUNT_MAX).contains(&seats_per_group), "{seats_per_group} seats in a group");
         let group_count = worker_count.div_ceil(seats_per_group);
         Self {
@@ -33,22 +33,22 @@ impl Sleep {
         }
     }
 
-    pub fn group_count(&self) -> usize {
+    pub(crate) fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    pub fn place(&self, worker: usize) -> SleeperSlot {
+    pub(crate) fn place(&self, worker: usize) -> SleeperSlot {
         SleeperSlot { group: worker / self.seats_per_group, seat: worker % self.seats_per_group }
     }
 
     /// The workers of a group.
-    pub fn members(&self, group: usize) -> std::ops::Range<usize> {
+    pub(crate) fn members(&self, group: usize) -> std::ops::Range<usize> {
         let first = group * self.seats_per_group;
         first..(first + self.seats_per_group).min(self.threads.len())
     }
 
     /// Sets the calling thread as the thread to unpark for this worker. A worker calls this once, before anything else.
-    pub fn take_seat(&self, worker: usize) {
+    pub(crate) fn take_seat(&self, worker: usize) {
         let taken = self.threads[worker].set(thread::current());
         assert!(taken.is_ok(), "worker {worker} took its seat twice");
     }
@@ -56,7 +56,7 @@ impl Sleep {
     /// Makes sure that a worker looks for a task that the caller has just pushed, beginning with the workers of
     /// `group`.
     #[inline]
-    pub fn notify(&self, group: usize) {
+    pub(crate) fn notify(&self, group: usize) {
         // Ordering: SeqCst fence between the caller's push and its look at the idle words; pairs with the fence in
         // `fall_asleep`, between announcement and last look. If this fence is first, the sleeper sees the task. If the
         // other fence is first, the caller sees the sleeper.
@@ -67,7 +67,7 @@ impl Sleep {
     /// As [`notify`](Self::notify), for a push behind a task that still waits to be found. A single searcher is not
     /// relied upon here: the operating system may have taken its core, or may not have given it one yet.
     #[cold]
-    pub fn notify_of_waiting(&self, group: usize) {
+    pub(crate) fn notify_of_waiting(&self, group: usize) {
         // Ordering: SeqCst fence; as in `notify`.
         fence(Ordering::SeqCst);
         self.wake_one(group, 2);
@@ -101,7 +101,7 @@ impl Sleep {
     }
 
     /// Unparks every worker that has taken its seat, after the stop flag was set.
-    pub fn unpark_all(&self) {
+    pub(crate) fn unpark_all(&self) {
         // Ordering: SeqCst fence between the store of the stop flag and the look at the handles; pairs with the fence
         // in `fall_asleep`. If this fence is first, the worker sees the flag. If the other fence is first, the worker's
         // handle is there.
@@ -112,24 +112,24 @@ impl Sleep {
     /// Returns whether one more worker of the group may search. At most half of the group (rounded up) searches,
     /// because searchers disturb each other and the working workers. Two workers always may, since one of them may be
     /// without a core.
-    pub fn may_search(&self, group: usize) -> bool {
+    pub(crate) fn may_search(&self, group: usize) -> bool {
         let searcher_count = self.groups[group].load().searcher_count();
         searcher_count < 2 || 2 * searcher_count < self.members(group).len()
     }
 
     /// Returns whether no worker is counted as searching or asleep.
-    pub fn is_deserted(&self) -> bool {
+    pub(crate) fn is_deserted(&self) -> bool {
         self.groups.iter().all(|group| group.load() == Idle::NOBODY)
     }
 
     /// Returns whether a worker has announced sleep and no waker has taken its bit.
     #[cfg(all(test, not(pointsman_loom)))]
-    pub fn is_asleep(&self, worker: usize) -> bool {
+    pub(crate) fn is_asleep(&self, worker: usize) -> bool {
         let at = self.place(worker);
         self.groups[at.group].load().is_asleep(at.seat)
     }
 
-    pub fn begin_search(&self, group: usize) {
+    pub(crate) fn begin_search(&self, group: usize) {
         self.groups[group].begin_search();
     }
 
@@ -141,7 +141,7 @@ impl Sleep {
     ///
     /// Without the look, each task that comes alone would wake two workers, and they would take turns: the one that
     /// found nothing still searches, so the other goes to sleep and has to be woken for the next task.
-    pub fn end_search(&self, group: usize, look: impl FnOnce() -> bool) {
+    pub(crate) fn end_search(&self, group: usize, look: impl FnOnce() -> bool) {
         match self.groups[group].end_search() {
             SearchEnded::OthersSearch => {}
             SearchEnded::Last => {
@@ -160,7 +160,7 @@ impl Sleep {
     ///
     /// `look` is the last look, called once: it returns whether there is anything to do, a stop included. `stopping` is
     /// asked after each return from the park.
-    pub fn fall_asleep(
+    pub(crate) fn fall_asleep(
         &self,
         at: SleeperSlot,
         searching: bool,
@@ -193,7 +193,7 @@ impl Sleep {
 
     /// Sleeps for `length`, or until woken. Returns whether a waker took the bit: if so, the caller is counted as
     /// searching.
-    pub fn nap(&self, at: SleeperSlot, length: Duration, look: impl Fn() -> bool) -> bool {
+    pub(crate) fn nap(&self, at: SleeperSlot, length: Duration, look: impl Fn() -> bool) -> bool {
         let word = &self.groups[at.group];
         word.announce(at.seat, false);
         // Ordering: SeqCst fence; as in `fall_asleep`.

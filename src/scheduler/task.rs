@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_micros(100);
 ///
 /// * The pointer is the one that the [`TaskRef`] was made of, with its provenance.
 /// * The caller holds the task's token and gives it up to the call; the answer says who holds the token then.
-pub type RunFn = unsafe fn(NonNull<Task>, &Turn) -> Ran;
+pub(crate) type RunFn = unsafe fn(NonNull<Task>, &Turn) -> Ran;
 
 /// The head of each value that can be scheduled; an actor's cell begins with it.
 #[repr(C)]

@@ -45,7 +45,7 @@ pub struct Worker {
 
 /// The private state of a worker, shared with no other thread. Code that wakes a task on the worker's own thread
 /// reaches this state through a thread-local pointer.
-pub struct Core {
+pub(crate) struct Core {
     pool: Arc<Pool>,
     index: usize,
     place: SleeperSlot,

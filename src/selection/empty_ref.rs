@@ -97,7 +97,7 @@ impl SystemCore {
 
 impl ActorCore {
     /// Returns whether this cell belongs to an empty reference, and so never was an actor.
-    pub fn is_empty_ref(&self) -> bool {
+    pub(crate) fn is_empty_ref(&self) -> bool {
         matches!(self.name, Name::Nobody(_))
     }
 }

@@ -9,10 +9,10 @@ use std::fmt;
 type Callback = Box<dyn FnOnce() + Send>;
 
 /// The termination callbacks of one system; `None` once they have begun to run.
-pub struct Callbacks(Mutex<Option<Vec<Callback>>>);
+pub(crate) struct Callbacks(Mutex<Option<Vec<Callback>>>);
 
 impl Callbacks {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Some(Vec::new())))
     }
 }

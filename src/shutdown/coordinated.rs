@@ -72,7 +72,7 @@ impl Coordinator {
     /// # Errors
     ///
     /// [`PhaseCycle`] if the phases cannot be put in order.
-    pub fn new(phases: Phases) -> Result<Self, PhaseCycle> {
+    pub(crate) fn new(phases: Phases) -> Result<Self, PhaseCycle> {
         let terminates_system = phases.terminates_system;
         let phases = phases.in_order()?;
         let tasks = phases.iter().map(|_| Vec::new()).collect();

@@ -12,7 +12,7 @@ use std::time::Duration;
 const NAP: Duration = Duration::from_millis(50);
 
 /// Some signals, and whether they have come.
-pub struct Signals {
+pub(crate) struct Signals {
     flags: Vec<Flag>,
     handle: Handle,
 }
@@ -25,7 +25,7 @@ struct Flag {
 
 /// Ends the iteration over signals.
 #[derive(Clone)]
-pub struct Handle(StdArc<Closed>);
+pub(crate) struct Handle(StdArc<Closed>);
 
 struct Closed {
     is_closed: Mutex<bool>,
@@ -38,7 +38,7 @@ impl Signals {
     /// # Errors
     ///
     /// If the operating system refuses a handler; then it listens to none.
-    pub fn new(signals: impl IntoIterator<Item = i32>) -> io::Result<Self> {
+    pub(crate) fn new(signals: impl IntoIterator<Item = i32>) -> io::Result<Self> {
         let closed = Closed { is_closed: Mutex::new(false), changed: Condvar::new() };
         let mut this = Self { flags: Vec::new(), handle: Handle(StdArc::new(closed)) };
         for signal in signals {
@@ -50,12 +50,12 @@ impl Signals {
     }
 
     /// What ends the iteration.
-    pub fn handle(&self) -> Handle {
+    pub(crate) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
     /// The signals that come, until the handle is closed. Signals of one kind that come at once are one.
-    pub fn forever(&mut self) -> impl Iterator<Item = i32> {
+    pub(crate) fn forever(&mut self) -> impl Iterator<Item = i32> {
         std::iter::from_fn(|| {
             let closed = &*self.handle.0;
             let mut is_closed = lock(&closed.is_closed);
@@ -85,7 +85,7 @@ impl Drop for Signals {
 
 impl Handle {
     /// Ends the iteration.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         *lock(&self.0.is_closed) = true;
         self.0.changed.notify_all();
     }

@@ -25,7 +25,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// What a task does: made when its phase begins.
-pub type Work = Box<dyn FnOnce() -> Running + Send>;
+pub(crate) type Work = Box<dyn FnOnce() -> Running + Send>;
 
 type Running = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
@@ -36,7 +36,7 @@ per_thread! {
 
 /// Whether the calling thread performs a task of this system's run, which waits for it. The task of another system's may
 /// wait here, and so end one system with the other.
-pub fn is_task_of(core: &SystemCore) -> bool {
+pub(crate) fn is_task_of(core: &SystemCore) -> bool {
     TASK_OF.try_with(|system| std::ptr::eq(system.get(), core)).unwrap_or(false)
 }
 

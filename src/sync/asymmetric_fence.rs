@@ -17,13 +17,13 @@ use super::atomic::{Ordering, fence};
 use std::sync::atomic::compiler_fence;
 
 /// Finds out what the kernel offers. Until somebody has called this, [`light`] is a fence.
-pub fn prepare() {
+pub(crate) fn prepare() {
     membarrier::register();
 }
 
 /// The side that comes often.
 #[inline(always)]
-pub fn light() {
+pub(crate) fn light() {
     if membarrier::is_registered() {
         // Ordering: SeqCst, for the compiler alone; pairs with what `fence_all` makes this thread execute.
         compiler_fence(Ordering::SeqCst);
@@ -39,7 +39,7 @@ pub fn light() {
 /// False if the kernel has taken back what it promised, as a filter of system calls that came later makes it do. Then
 /// nothing is ordered.
 #[must_use = "without the fence of the others nothing is ordered"]
-pub fn heavy() -> bool {
+pub(crate) fn heavy() -> bool {
     // Ordering: SeqCst fence; pairs with the fence in `light`, of a thread that did not know of the registration. It
     // orders the caller's own accesses, too.
     fence(Ordering::SeqCst);
@@ -54,16 +54,16 @@ mod membarrier {
     /// reads it.
     static REGISTERED: CachePadded<OnceLock<bool>> = CachePadded::new(OnceLock::new());
 
-    pub fn register() -> bool {
+    pub(super) fn register() -> bool {
         *REGISTERED.get_or_init(|| command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
     }
 
     #[inline(always)]
-    pub fn is_registered() -> bool {
+    pub(super) fn is_registered() -> bool {
         REGISTERED.get() == Some(&true)
     }
 
-    pub fn fence_all() -> bool {
+    pub(super) fn fence_all() -> bool {
         command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 

@@ -23,20 +23,20 @@ pub use interleaved::*;
 #[cfg(pointsman_loom)]
 pub use model::*;
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
-pub use real::*;
+pub(crate) use real::*;
 
-pub mod asymmetric_fence;
+pub(crate) mod asymmetric_fence;
 #[cfg(pointsman_loom)]
 pub mod explore;
-pub mod thread_index;
+pub(crate) mod thread_index;
 
 /// Whether threads are scheduled by loom or shuttle: to look again and again decides nothing there, small sizes meet
 /// their borders sooner, and a panic is the end of the model rather than a failure of an actor.
-pub const EXPLORED: bool = cfg!(any(pointsman_loom, pointsman_shuttle));
+pub(crate) const EXPLORED: bool = cfg!(any(pointsman_loom, pointsman_shuttle));
 
 /// Locks without minding poison: every critical section in this crate leaves its data whole before any
 /// user code can unwind through it.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

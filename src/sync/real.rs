@@ -1,54 +1,54 @@
 //! The seam on the standard library.
 
-pub use crossbeam_utils::CachePadded;
+pub(crate) use crossbeam_utils::CachePadded;
 /// Iterated in an order that models repeat.
-pub use std::collections::{HashMap, HashSet};
-pub use std::sync::atomic;
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-pub use std::{hint, thread};
+pub(crate) use std::collections::{HashMap, HashSet};
+pub(crate) use std::sync::atomic;
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+pub(crate) use std::{hint, thread};
 
 /// Whether a thread has ended, so that to join it takes no time.
-pub fn thread_has_ended<T>(handle: &thread::JoinHandle<T>) -> bool {
+pub(crate) fn thread_has_ended<T>(handle: &thread::JoinHandle<T>) -> bool {
     handle.is_finished()
 }
 
 /// Work-stealing deques.
-pub mod deque {
-    pub use crossbeam_deque::{Steal, Stealer, Worker};
+pub(crate) mod deque {
+    pub(crate) use crossbeam_deque::{Steal, Stealer, Worker};
 }
 
 /// Bounded multi-producer, multi-consumer ring.
-pub use crossbeam_queue::ArrayQueue;
+pub(crate) use crossbeam_queue::ArrayQueue;
 
 /// The same without a bound, in blocks of 31 elements.
-pub use crossbeam_queue::SegQueue;
+pub(crate) use crossbeam_queue::SegQueue;
 
 /// The allocator, watched for leaks and double frees in models.
-pub mod alloc {
-    pub use std::alloc::{alloc, dealloc};
+pub(crate) mod alloc {
+    pub(crate) use std::alloc::{alloc, dealloc};
 }
 
-pub mod cell {
+pub(crate) mod cell {
     /// `std`'s cell with loom's closure interface.
     #[derive(Debug)]
     #[repr(transparent)]
-    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
         #[inline(always)]
-        pub const fn new(value: T) -> Self {
+        pub(crate) const fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }
 
         /// Gives a pointer for reading; the caller vouches that nobody writes meanwhile.
         #[inline(always)]
-        pub fn with<R>(&self, look: impl FnOnce(*const T) -> R) -> R {
+        pub(crate) fn with<R>(&self, look: impl FnOnce(*const T) -> R) -> R {
             look(self.0.get())
         }
 
         /// Gives a pointer for writing; the caller vouches for exclusive access meanwhile.
         #[inline(always)]
-        pub fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
+        pub(crate) fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
             change(self.0.get())
         }
     }

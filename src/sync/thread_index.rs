@@ -46,7 +46,7 @@ per_thread! {
 
 /// The calling thread's number, or `None` in a thread that has already destroyed its thread-locals.
 #[inline]
-pub fn current() -> Option<usize> {
+pub(crate) fn current() -> Option<usize> {
     match CACHED.try_with(Cell::get) {
         Ok(NONE) | Err(_) => lease(),
         Ok(number) => Some(number),

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 const VARIABLE: &str = "POINTSMAN_SEED";
 
 /// What to do to see a failure again.
-pub struct Again(pub u64);
+pub(crate) struct Again(pub u64);
 
 impl fmt::Display for Again {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +71,7 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// One seed: given, or random.
-pub fn any_seed() -> u64 {
+pub(crate) fn any_seed() -> u64 {
     given().unwrap_or_else(random)
 }
 

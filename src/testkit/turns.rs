@@ -21,7 +21,7 @@ const DOUBLINGS_MAX: u32 = 8;
 const BUSIEST_NAMED: usize = 5;
 
 /// The actors of one system that wait for a turn, and how the next one is chosen.
-pub struct Turns {
+pub(crate) struct Turns {
     seed: u64,
     /// The only thread that runs turns.
     owner: ThreadId,
@@ -63,7 +63,7 @@ pub struct Livelock {
 
 impl Turns {
     /// Run by the calling thread.
-    pub fn new(seed: u64, turn_max: u64) -> Self {
+    pub(crate) fn new(seed: u64, turn_max: u64) -> Self {
         Self {
             seed,
             owner: thread::current().id(),
@@ -79,7 +79,7 @@ impl Turns {
     }
 
     /// Runs one turn; false if there is nothing to do.
-    pub fn step(&self) -> bool {
+    pub(crate) fn step(&self) -> bool {
         let (Ready { task, kind, uid }, turn) = {
             let mut state = lock(&self.state);
             if state.ready.is_empty() {
@@ -115,7 +115,7 @@ impl Turns {
     }
 
     /// Runs turns until nobody has anything to do, and returns how many.
-    pub fn run_until_idle(&self) -> Result<u64, Livelock> {
+    pub(crate) fn run_until_idle(&self) -> Result<u64, Livelock> {
         let mut turns = 0;
         while self.step() {
             turns += 1;
@@ -127,7 +127,7 @@ impl Turns {
     }
 
     /// What the last so many turns were.
-    pub fn livelock(&self, turns: u64) -> Livelock {
+    pub(crate) fn livelock(&self, turns: u64) -> Livelock {
         let state = lock(&self.state);
         let from = state.trace.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
         let mut counts: HashMap<u32, u64> = HashMap::default();
@@ -142,13 +142,13 @@ impl Turns {
     }
 
     /// The paths of the actors that had turns, in order.
-    pub fn trace(&self) -> Vec<String> {
+    pub(crate) fn trace(&self) -> Vec<String> {
         let state = lock(&self.state);
         state.trace.iter().map(|uid| state.paths[uid].clone()).collect()
     }
 
     /// Forgets the trace so far.
-    pub fn clear_trace(&self) {
+    pub(crate) fn clear_trace(&self) {
         lock(&self.state).trace.clear();
     }
 }

@@ -27,12 +27,12 @@ per_thread! {
 }
 
 /// One hop, taken back when dropped.
-pub struct HopGuard(());
+pub(crate) struct HopGuard(());
 
 impl HopGuard {
     /// Takes a hop; returns `None` if there have been too many.
     #[inline]
-    pub fn take() -> Option<Self> {
+    pub(crate) fn take() -> Option<Self> {
         let taken = HOPS.try_with(|hops| match hops.get() {
             0 => {
                 hops.set(1);
@@ -75,13 +75,13 @@ impl Drop for HopGuard {
 }
 
 /// Returns how many routers the message being sent on this thread has gone through.
-pub fn hops() -> u32 {
+pub(crate) fn hops() -> u32 {
     HOPS.try_with(Cell::get).unwrap_or(0) % VISIT
 }
 
 /// Sends a message that has already gone through `count` routers and was kept for a while. The message's visits count
 /// for the outer send that runs on this thread, if there is one.
-pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
+pub(crate) fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
     struct Back(u32);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -102,7 +102,7 @@ pub fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
 
 /// Runs code that is no part of the send in progress on this thread: a turn on the thread of a sender. Each send of
 /// that code is an outermost send.
-pub fn apart<R>(run: impl FnOnce() -> R) -> R {
+pub(crate) fn apart<R>(run: impl FnOnce() -> R) -> R {
     struct Back(u32);
     impl Drop for Back {
         fn drop(&mut self) {

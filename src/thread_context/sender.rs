@@ -16,7 +16,7 @@ use std::sync::Arc as StdArc;
 use std::sync::Weak;
 
 /// An actor's cursors: none until it first routes in turn.
-pub type CursorsSlot = UnsafeCell<Option<Box<Cursors>>>;
+pub(crate) type CursorsSlot = UnsafeCell<Option<Box<Cursors>>>;
 
 per_thread! {
     /// The cursors of the actor whose turn runs on this thread, or null.
@@ -51,7 +51,7 @@ impl Drop for Within {
 
 /// The position of one sender in the table of one router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     /// The index to be used next.
     pub index: usize,
     /// The addresses of the routee at `index` and of the routee before it, where the position survives changes of the
@@ -62,7 +62,7 @@ pub struct Position {
 
 /// The positions of one actor.
 #[derive(Debug)]
-pub struct Cursors {
+pub(crate) struct Cursors {
     /// The address of the identity that was used last, 0 at the start.
     latest: usize,
     /// The position that belongs to that identity. The entry of the identity has its position from before, when another
@@ -79,7 +79,7 @@ struct Entry {
 }
 
 impl Position {
-    pub fn at(index: usize) -> Self {
+    pub(crate) fn at(index: usize) -> Self {
         Self { index, next: 0, last: 0 }
     }
 }
@@ -93,7 +93,7 @@ impl Default for Cursors {
 impl Cursors {
     /// Returns the position that belongs to this identity, made by `start` if there is none yet.
     #[inline(always)]
-    pub fn of(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) -> &mut Position {
+    pub(crate) fn of(&mut self, identity: &StdArc<()>, start: impl FnOnce() -> Position) -> &mut Position {
         if self.latest != StdArc::as_ptr(identity) as usize {
             self.change(identity, start);
         }
@@ -144,24 +144,24 @@ impl Cursors {
 /// The caller runs the actor that has these cursors, by its ownership token. The caller calls [`leave`] on this thread
 /// before it gives up the token, or the value that keeps the cell alive.
 #[inline]
-pub unsafe fn enter(cursors: &CursorsSlot) {
+pub(crate) unsafe fn enter(cursors: &CursorsSlot) {
     let _ = SENDER.try_with(|sender| sender.set(cursors));
 }
 
 /// Ends a turn: the thread sends again.
 #[inline]
-pub fn leave() {
+pub(crate) fn leave() {
     let _ = SENDER.try_with(|sender| sender.set(ptr::null()));
 }
 
 /// A guard during whose life turns may run within the code of the calling thread, possibly itself a turn. After the
 /// guard, the sender is the same as before.
 #[derive(Debug)]
-pub struct SenderGuard(*const CursorsSlot);
+pub(crate) struct SenderGuard(*const CursorsSlot);
 
 impl SenderGuard {
     #[inline]
-    pub fn step() -> Self {
+    pub(crate) fn step() -> Self {
         Self(SENDER.try_with(|sender| sender.replace(ptr::null())).unwrap_or(ptr::null()))
     }
 }
@@ -177,7 +177,7 @@ impl Drop for SenderGuard {
 /// over `None` if the thread sends. `act` runs no user code, which may route and so come back here: `act` does not even
 /// ask a routee whether it has stopped.
 #[inline(always)]
-pub fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> R {
+pub(crate) fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) -> R) -> R {
     #[cfg(debug_assertions)]
     let _within = Within::enter();
     let sender = SENDER.try_with(Cell::get).unwrap_or(ptr::null());

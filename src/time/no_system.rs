@@ -10,10 +10,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 /// The clock of asks through references that belong to no system.
-pub static NO_SYSTEM: NoSystem = NoSystem;
+pub(crate) static NO_SYSTEM: NoSystem = NoSystem;
 
 /// Measures by the machine's clock, and rings alarms from a thread that starts with the first alarm and never ends.
-pub struct NoSystem;
+pub(crate) struct NoSystem;
 
 process_wide! {
     /// The alarms of [`NO_SYSTEM`].

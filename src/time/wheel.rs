@@ -36,22 +36,22 @@ use std::time::Duration;
 use slab::Slab;
 
 /// The length of a tick.
-pub const TICK: Duration = Duration::from_millis(1);
+pub(crate) const TICK: Duration = Duration::from_millis(1);
 
 /// The tick that no clock reaches: an entry that is inserted at it waits until the wheel is emptied.
-pub const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The tick that stands for all later times.
 const LAST: u64 = NEVER - 1;
 
 /// Returns the last tick that has begun at `time`, to advance to. The result is below [`NEVER`], however late `time`
 /// is.
-pub fn tick_begun_at(time: Duration) -> u64 {
+pub(crate) fn tick_begun_at(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).map_or(LAST, |tick| tick.min(LAST))
 }
 
 /// Returns the first tick that begins at `time` or after it: the deadline to insert, so that no entry fires early.
-pub fn tick_not_before(time: Duration) -> u64 {
+pub(crate) fn tick_not_before(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos())).map_or(LAST, |tick| tick.min(LAST))
 }
 
@@ -59,7 +59,7 @@ pub fn tick_not_before(time: Duration) -> u64 {
 ///
 /// Inserting and cancelling take constant time. Room for entries grows by doubling, as in a `Vec`, and is kept
 /// for later entries.
-pub struct Wheel<T> {
+pub(crate) struct Wheel<T> {
     /// Everything up to this tick has been fired or is in `due`.
     now: u64,
     /// The number that the next entry gets.
@@ -75,19 +75,19 @@ pub struct Wheel<T> {
 
 /// Names one entry of one wheel, for ever: the key of an entry that has fired or was cancelled names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub(crate) struct Key {
     sequence: NonZeroU64,
     index: u32,
 }
 
 impl Key {
     /// Returns the key as plain numbers, for callers that pass it through types of their own.
-    pub fn parts(self) -> (u64, u32) {
+    pub(crate) fn parts(self) -> (u64, u32) {
         (self.sequence.get(), self.index)
     }
 
     /// Returns the key that gave these [`parts`](Self::parts).
-    pub fn from_parts((sequence, index): (u64, u32)) -> Option<Self> {
+    pub(crate) fn from_parts((sequence, index): (u64, u32)) -> Option<Self> {
         NonZeroU64::new(sequence).map(|sequence| Self { sequence, index })
     }
 }
@@ -161,7 +161,7 @@ fn slot_start(now: u64, level: usize, slot: usize) -> u64 {
 
 impl<T> Wheel<T> {
     /// Makes an empty wheel whose current tick is `now`.
-    pub fn new(now: u64) -> Self {
+    pub(crate) fn new(now: u64) -> Self {
         Self {
             now,
             next_sequence: NonZeroU64::MIN,
@@ -175,12 +175,12 @@ impl<T> Wheel<T> {
 
     /// Returns the tick up to which everything has been fired.
     #[cfg(test)]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
     /// Returns how many entries wait.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -191,7 +191,7 @@ impl<T> Wheel<T> {
     ///
     /// # Panics
     /// When 2³² − 1 entries wait already.
-    pub fn insert(&mut self, deadline: u64, value: T) -> Key {
+    pub(crate) fn insert(&mut self, deadline: u64, value: T) -> Key {
         let sequence = self.next_sequence;
         // Five centuries of an insertion every nanosecond.
         self.next_sequence = sequence.checked_add(1).expect("fewer than 2^64 insertions");
@@ -203,7 +203,7 @@ impl<T> Wheel<T> {
     }
 
     /// Takes an entry out before it fires; returns `None` if the entry has fired or was cancelled.
-    pub fn cancel(&mut self, key: Key) -> Option<T> {
+    pub(crate) fn cancel(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get(key.index as usize)?;
         if entry.sequence != key.sequence {
             return None;
@@ -212,13 +212,13 @@ impl<T> Wheel<T> {
     }
 
     /// Returns whether the entry still waits.
-    pub fn holds(&self, key: Key) -> bool {
+    pub(crate) fn holds(&self, key: Key) -> bool {
         self.entries.get(key.index as usize).is_some_and(|entry| entry.sequence == key.sequence)
     }
 
     /// Takes all entries out, as a wheel of its own. The keys of that wheel name nothing here, not even entries that
     /// are inserted later.
-    pub fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         let empty = Self { next_sequence: self.next_sequence, ..Self::new(self.now) };
         std::mem::replace(self, empty)
     }
@@ -228,7 +228,7 @@ impl<T> Wheel<T> {
     ///
     /// Time does not go back: with a `to` before [`now`](Self::now), only entries that are already due fire. If `fire`
     /// panics, the entry that it was given is gone, and the next advance continues behind that entry.
-    pub fn advance(&mut self, to: u64, fire: &mut impl FnMut(Key, T)) {
+    pub(crate) fn advance(&mut self, to: u64, fire: &mut impl FnMut(Key, T)) {
         self.fire_due(fire);
         while let Some((level, slot)) = self.next_slot() {
             let start = slot_start(self.now, level, slot);
@@ -247,7 +247,7 @@ impl<T> Wheel<T> {
     /// shared its slot. In that case the tick may lie before the earliest deadline that is left. Advancing to the tick
     /// redistributes that slot, so a cancelled entry costs a waiting thread at most one needless wake-up. The tick
     /// always lies after [`now`](Self::now), except when an entry is already due.
-    pub fn next_deadline(&self) -> Option<u64> {
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
         if !self.due.is_empty() {
             return Some(self.now);
         }

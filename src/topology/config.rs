@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
 /// Sections are the parts of a configuration by the names of their groups.
-pub type Sections = BTreeMap<String, GroupConfig>;
+pub(crate) type Sections = BTreeMap<String, GroupConfig>;
 
 /// This extension keeps the sections that the system was built with.
 pub(crate) struct ConfiguredGroups(pub(crate) Sections);

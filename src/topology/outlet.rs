@@ -26,7 +26,7 @@ pub struct Outlet<M: Send + 'static> {
 }
 
 /// A routing table says where the messages of a single type go that a single group sends.
-pub struct Table<M> {
+pub(crate) struct Table<M> {
     /// The sending group.
     pub group: StdArc<str>,
     pub system: SystemRef,
@@ -35,7 +35,7 @@ pub struct Table<M> {
 }
 
 /// Routes lie in the order of their definition, one for each destination.
-pub struct Routes<M> {
+pub(crate) struct Routes<M> {
     pub list: Vec<Route<M>>,
     /// Set wherever there are two routes.
     pub clone: Option<fn(&M) -> M>,
@@ -50,10 +50,10 @@ impl<M> Drop for Routes<M> {
 }
 
 /// A condition says whether a message takes a route.
-pub type Condition<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
+pub(crate) type Condition<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
 
 /// A route is all routing of a single type of message from a group to another.
-pub struct Route<M> {
+pub(crate) struct Route<M> {
     pub to: StdArc<str>,
     /// The route holds if any of these conditions holds. All conditions are evaluated.
     pub conditions: Vec<Condition<M>>,
@@ -70,13 +70,13 @@ impl<M> Route<M> {
 }
 
 /// A mount point holds the reference of a declared group after it is mounted.
-pub struct MountPoint<D> {
+pub(crate) struct MountPoint<D> {
     pub name: StdArc<str>,
     pub group: OnceLock<ActorRef<D>>,
 }
 
 /// This trait offers messages of a single type to a destination.
-pub trait MessageDestination<M>: Send + Sync {
+pub(crate) trait MessageDestination<M>: Send + Sync {
     /// As [`MultiRecipient::spread`](crate::core::multi_send::MultiRecipient::spread).
     fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M>;
 
@@ -85,13 +85,13 @@ pub trait MessageDestination<M>: Send + Sync {
 }
 
 /// A destination is the far end of a route, a group whose messages carry those of type `M`.
-pub struct GroupDestination<M, D> {
+pub(crate) struct GroupDestination<M, D> {
     mount_point: StdArc<MountPoint<D>>,
     carried: PhantomData<fn(M)>,
 }
 
 impl<M, D> GroupDestination<M, D> {
-    pub fn new(mount_point: StdArc<MountPoint<D>>) -> Self {
+    pub(crate) fn new(mount_point: StdArc<MountPoint<D>>) -> Self {
         Self { mount_point, carried: PhantomData }
     }
 }
@@ -126,7 +126,12 @@ impl<M, D: Wraps<M>> Copier<D> for Inside<'_, M, D> {
 
 impl<M: Send + 'static> Table<M> {
     /// Offers the message to every group whose route holds. Every condition is evaluated, in the order of definition.
-    pub fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
+    pub(crate) fn offer(
+        &self,
+        message: M,
+        way: &SendOp<'_>,
+        copier: Option<&dyn Copier<M>>,
+    ) -> Result<(), M> {
         let Some(routes) = self.routes.get() else { return Err(message) };
         let mut copies = Copies::of(message);
         let mut chosen: Option<(usize, &Route<M>)> = None;
@@ -148,7 +153,7 @@ impl<M: Send + 'static> Table<M> {
     }
 
     /// Turns back a message that has waited in vain.
-    pub fn restore(&self, message: Box<dyn Any + Send>, route: usize) -> M {
+    pub(crate) fn restore(&self, message: Box<dyn Any + Send>, route: usize) -> M {
         let route = self.routes.get().and_then(|routes| routes.list.get(route));
         route.expect("it was sent on its way by this route").port.restore(message)
     }

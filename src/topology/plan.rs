@@ -117,7 +117,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub fn is_mounted(&self) -> bool {
+    pub(crate) fn is_mounted(&self) -> bool {
         self.member.is_some()
     }
 }

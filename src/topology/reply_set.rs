@@ -54,7 +54,7 @@ impl RequestError {
 pub type Replies<R> = Vec<Result<R, RequestError>>;
 
 /// This set gathers the answers to a request that has several recipients.
-pub struct ReplySet<R> {
+pub(crate) struct ReplySet<R> {
     state: Mutex<State<R>>,
 }
 
@@ -85,17 +85,17 @@ enum ReplyCollector<R> {
 
 impl<R: Send + 'static> ReplySet<R> {
     /// Returns the reply set of a request that is answered with its first reply.
-    pub fn any(asker: ReplyTo<R>) -> StdArc<Self> {
+    pub(crate) fn any(asker: ReplyTo<R>) -> StdArc<Self> {
         Self::new(ReplyCollector::Any { asker, is_ignored: false })
     }
 
     /// Returns the reply set of a request whose outcomes are [taken](Self::take_all) together.
-    pub fn all() -> StdArc<Self> {
+    pub(crate) fn all() -> StdArc<Self> {
         Self::new(ReplyCollector::All { asker: None, replies: Vec::new() })
     }
 
     /// Sets the port to tell when the outcomes may be taken; to be called before the request is sent.
-    pub fn when_over(&self, tell: ReplyTo<()>) {
+    pub(crate) fn when_over(&self, tell: ReplyTo<()>) {
         if let Some(ReplyCollector::All { asker, .. }) = &mut lock(&self.state).gathering {
             *asker = Some(tell);
         }
@@ -103,7 +103,7 @@ impl<R: Send + 'static> ReplySet<R> {
 
     /// Takes the outcomes of the copies, once all copies have an outcome or the time is up. Each copy without an
     /// outcome has timed out.
-    pub fn take_all(&self) -> Replies<R> {
+    pub(crate) fn take_all(&self) -> Replies<R> {
         let mut state = lock(&self.state);
         let gathering = state.gathering.take();
         let left = state.open - usize::from(state.is_sending);
@@ -123,7 +123,7 @@ impl<R: Send + 'static> ReplySet<R> {
     }
 
     /// Issues one more token.
-    pub fn issue(self: &StdArc<Self>) -> ReplyTo<R> {
+    pub(crate) fn issue(self: &StdArc<Self>) -> ReplyTo<R> {
         let mut state = lock(&self.state);
         state.open += 1;
         state.made += 1;
@@ -173,7 +173,7 @@ impl<R: Send + 'static> ReplySet<R> {
     }
 
     /// Notes that all copies are on their way: of `recipients`, those without a copy have failed.
-    pub fn sent_to(&self, recipients: usize) {
+    pub(crate) fn sent_to(&self, recipients: usize) {
         let ended = {
             let mut state = lock(&self.state);
             state.open -= 1;

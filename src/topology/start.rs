@@ -45,7 +45,7 @@ pub(crate) enum First {
 }
 
 impl StartState {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let state = State {
             life: Life::Described,
             is_busy: false,

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Drops a panic's payload. The payload's destructor is user code and may panic in its turn. The payload of that second
 /// panic is leaked, since dropping it could go on without end.
-pub fn discard(payload: Box<dyn Any + Send>) {
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
         std::mem::forget(again);
     }
@@ -52,14 +52,14 @@ impl<T> Drop for Guarded<T> {
 }
 
 /// Drops a value of a user's type; a panic in its destructor is caught.
-pub fn drop_guarded<T>(value: T) {
+pub(crate) fn drop_guarded<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
         panic::discard(payload);
     }
 }
 
 /// Runs a subscriber's code and catches its panic: the publisher is not at fault, and may already be unwinding.
-pub fn quietly(run: impl FnOnce()) {
+pub(crate) fn quietly(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         drop_guarded(payload);
     }

@@ -39,7 +39,7 @@ const CHUNKS: usize = 4;
 ///
 /// Aligned to a cache line, since all those threads read `chunks`, and the heap may put any other value beside it.
 #[repr(align(64))]
-pub struct PerThread<T> {
+pub(crate) struct PerThread<T> {
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
     /// The number of values ever made.
     entered: AtomicUsize,
@@ -60,7 +60,7 @@ struct Contents<T> {
 
 impl<T: Send> PerThread<T> {
     /// Makes an object that no thread has used.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             entered: AtomicUsize::new(0),
@@ -74,7 +74,7 @@ impl<T: Send> PerThread<T> {
     /// their thread numbers are. In a thread without thread-locals, `act` must not call `with` on the same object: the
     /// value is behind a lock there.
     #[inline(always)]
-    pub fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
+    pub(crate) fn with<R>(&self, make: impl FnOnce(usize) -> T, act: impl FnOnce(&T) -> R) -> R {
         let Some(number) = thread_index::current() else { return self.with_shared(make, act) };
         let slot = self.slot(number);
         // SAFETY: only the thread that holds `number` gets here or writes it.
@@ -91,7 +91,7 @@ impl<T: Send> PerThread<T> {
 
     /// Returns the number of values.
     #[cfg(any(test, pointsman_loom))]
-    pub fn entered(&self) -> usize {
+    pub(crate) fn entered(&self) -> usize {
         self.entered.load(Ordering::Relaxed)
     }
 
@@ -150,7 +150,7 @@ impl<T: Send> PerThread<T> {
 
 impl<T: Send + Sync> PerThread<T> {
     /// Calls `look` with every value that exists by now, in no particular order; must not be called inside `with`.
-    pub fn for_each(&self, mut look: impl FnMut(&T)) {
+    pub(crate) fn for_each(&self, mut look: impl FnMut(&T)) {
         for (chunk, first) in self.chunks.iter().enumerate() {
             // Ordering: Acquire; pairs with the Release exchange in `install`, as in `slot`.
             let first = first.load(Ordering::Acquire);

@@ -82,7 +82,7 @@ const OFFLINE: u64 = u64::MAX;
 ///
 /// Any thread may call this, at any depth, also while its thread-locals are being destroyed.
 #[inline]
-pub fn section() -> Section<'static> {
+pub(crate) fn section() -> Section<'static> {
     let domain = process_domain();
     let record = own_record();
     enter(domain, record);
@@ -90,7 +90,7 @@ pub fn section() -> Section<'static> {
 }
 
 /// Registers the calling thread as a standing reader of the process-wide domain.
-pub fn go_online() -> OnlineReader<'static> {
+pub(crate) fn go_online() -> OnlineReader<'static> {
     OnlineReader::begin(process_domain(), own_record())
 }
 
@@ -98,7 +98,7 @@ pub fn go_online() -> OnlineReader<'static> {
 ///
 /// An open section keeps the thread online all the same, and the end of an inner guard changes nothing. A
 /// thread that doesn't stand has nothing to rest from.
-pub fn go_offline_here() -> OfflineGuard {
+pub(crate) fn go_offline_here() -> OfflineGuard {
     // A thread that never joined doesn't join for this.
     let stood = MEMBER.try_with(|member| member.get().is_some_and(Member::rest)).unwrap_or(false);
     OfflineGuard { stood, stays: PhantomData }
@@ -107,7 +107,7 @@ pub fn go_offline_here() -> OfflineGuard {
 /// Returns the domain that all routers of the process share, so that a worker of one actor system may route into
 /// another system.
 #[inline]
-pub fn process_domain() -> &'static Arc<Domain> {
+pub(crate) fn process_domain() -> &'static Arc<Domain> {
     &PROCESS
 }
 
@@ -125,7 +125,7 @@ pub struct Domain {
 /// A thread's membership in a domain, which owns one of its records.
 ///
 /// The process-wide domain keeps one membership for each thread by itself; other domains are joined by hand.
-pub struct Member {
+pub(crate) struct Member {
     domain: Arc<Domain>,
     record: Arc<Record>,
     /// The record's cells belong to one thread.
@@ -144,7 +144,7 @@ pub struct Section<'d> {
 
 /// A registration of a worker thread, which stays online between its sections.
 #[must_use = "the thread stops being a standing reader when this is dropped"]
-pub struct OnlineReader<'d> {
+pub(crate) struct OnlineReader<'d> {
     domain: &'d Domain,
     /// `None` in a thread without thread-locals: such a thread has sections and nothing else.
     record: Option<&'d Record>,
@@ -156,7 +156,7 @@ pub struct OnlineReader<'d> {
 /// A stretch of code during which a standing thread holds up nothing; made by [`go_offline_here`].
 #[must_use = "the thread stands again when this is dropped"]
 #[derive(Debug)]
-pub struct OfflineGuard {
+pub(crate) struct OfflineGuard {
     /// Whether the thread stood when the guard was made; that state comes back.
     stood: bool,
     stays: PhantomData<*const ()>,
@@ -336,7 +336,7 @@ impl<T> Extract<T> for Vec<T> {
 
 impl Member {
     /// Registers the calling thread; its record goes back when the member is dropped.
-    pub fn join(domain: &Arc<Domain>) -> Self {
+    pub(crate) fn join(domain: &Arc<Domain>) -> Self {
         let record = {
             let mut records = lock(&domain.records);
             let reused = records.free.pop();
@@ -356,14 +356,14 @@ impl Member {
 
     /// Begins a section of this domain.
     #[cfg(any(test, pointsman_loom))]
-    pub fn section(&self) -> Section<'_> {
+    pub(crate) fn section(&self) -> Section<'_> {
         enter(&self.domain, Some(&self.record));
         Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
     }
 
     /// Registers the calling thread as a standing reader of this domain.
     #[cfg(any(test, pointsman_loom))]
-    pub fn go_online(&self) -> OnlineReader<'_> {
+    pub(crate) fn go_online(&self) -> OnlineReader<'_> {
         OnlineReader::begin(&self.domain, Some(&self.record))
     }
 }
@@ -408,7 +408,7 @@ impl<'d> OnlineReader<'d> {
     /// Announces that the thread holds nothing, unless a section is open or the thread rests. A worker calls this after
     /// each turn. Returns true if this announced a new epoch, in which values may have become free.
     #[inline]
-    pub fn quiescent(&self) -> bool {
+    pub(crate) fn quiescent(&self) -> bool {
         let Some(record) = self.record else { return false };
         if record.depth.get() > 0 || !record.go_online.get() {
             return false;
@@ -430,7 +430,7 @@ impl<'d> OnlineReader<'d> {
     /// value was replaced since the thread's last announcement: perhaps no other thread comes by to
     /// [free](Self::collect) that value.
     #[must_use = "what was replaced meanwhile may be left to this thread"]
-    pub fn rest(&self) -> bool {
+    pub(crate) fn rest(&self) -> bool {
         let Some(record) = self.record else { return true };
         // Ordering: Relaxed; this thread's own.
         let announced = record.announced.load(Ordering::Relaxed);
@@ -445,7 +445,7 @@ impl<'d> OnlineReader<'d> {
     }
 
     /// Goes online again after [`rest`](Self::rest).
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         let Some(record) = self.record else { return };
         record.resume(self.domain);
     }
@@ -458,7 +458,7 @@ impl<'d> OnlineReader<'d> {
     /// instructions).
     #[cold]
     #[inline(never)]
-    pub fn collect(&self) {
+    pub(crate) fn collect(&self) {
         if self.domain.seems_passed() {
             self.domain.collect();
         }

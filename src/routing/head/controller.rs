@@ -25,7 +25,7 @@ const NAME: &str = "routingLogicController";
 
 /// A controller before its first turn, which it has when this is dropped. It ends there without having been
 /// made, unless the router is complete.
-pub struct HeldController {
+pub(crate) struct HeldController {
     pub actor: AnyActorRef,
     router_is_complete: StdArc<OnceLock<()>>,
     /// A `Held`, of whatever messages.
@@ -34,7 +34,7 @@ pub struct HeldController {
 
 impl HeldController {
     /// The router routes: begins.
-    pub fn start(self) {
+    pub(crate) fn start(self) {
         let _ = self.router_is_complete.set(());
     }
 }

@@ -13,7 +13,7 @@ use crate::routing::logic::RoutingLogic;
 use crate::routing::router_info::EmptyPoolTrigger;
 
 /// How the senders of a router with this head tell it that a message has found no routee.
-pub fn end_if_found_empty<M: Send + 'static, L: RoutingLogic<M>>() -> EmptyPoolTrigger {
+pub(crate) fn end_if_found_empty<M: Send + 'static, L: RoutingLogic<M>>() -> EmptyPoolTrigger {
     EmptyPoolTrigger::new(|| apply(Head::<M, L>::end_if_found_empty))
 }
 

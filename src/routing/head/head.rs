@@ -25,7 +25,7 @@ use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
 /// The actor. Its state is on the head state, but for the changes that wait: they are there only over a restart.
-pub struct Head<M: Send + 'static, L> {
+pub(crate) struct Head<M: Send + 'static, L> {
     pub head_state: StdArc<HeadState<M, L>>,
     pub waiting: WaitingChanges<M>,
 }
@@ -80,7 +80,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Does what a message asks for.
-    pub fn handle(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn handle(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) {
         match message {
             Manage::ResizeTo(call) => {
                 let size = call.request.size;
@@ -127,7 +127,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and
     /// whoever asked for it learns from the reply port, which is dropped.
-    pub fn change<R>(
+    pub(crate) fn change<R>(
         &mut self,
         ctx: &mut Context<Manage<M>>,
         change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
@@ -169,7 +169,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.check_open(ctx)
     }
 
-    pub fn resize_to(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<usize, ManageError> {
+    pub(crate) fn resize_to(
+        &mut self,
+        size: usize,
+        ctx: &mut Context<Manage<M>>,
+    ) -> Result<usize, ManageError> {
         self.check_pool(ctx)?;
         let size = self.head_state.clamp(size);
         if size == 0 && !self.head_state.stays_when_empty {

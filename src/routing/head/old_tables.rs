@@ -35,7 +35,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 /// The tables of a router that may not be freed yet.
 #[derive(Debug, Default)]
-pub struct OldTables {
+pub(crate) struct OldTables {
     /// The one in use.
     current: Option<Weighed>,
     /// Those before it, the oldest first. They are freed in this order.
@@ -53,7 +53,7 @@ struct Weighed {
 
 impl OldTables {
     /// A table of so many bytes replaces the one in use; returns what it is to hold for as long as it lives.
-    pub fn replace(&mut self, bytes: usize) -> StdArc<()> {
+    pub(crate) fn replace(&mut self, bytes: usize) -> StdArc<()> {
         let token = StdArc::new(());
         let new = Weighed { token: StdArc::downgrade(&token), bytes };
         if let Some(former) = self.current.replace(new) {
@@ -64,7 +64,7 @@ impl OldTables {
     }
 
     /// How many old tables are not freed, if there is one and they take `bytes_max` or more.
-    pub fn too_many(&mut self, bytes_max: usize) -> Option<usize> {
+    pub(crate) fn too_many(&mut self, bytes_max: usize) -> Option<usize> {
         while self.old.front().is_some_and(|oldest| oldest.token.strong_count() == 0) {
             self.bytes -= self.old.pop_front().map_or(0, |freed| freed.bytes);
         }
@@ -73,7 +73,7 @@ impl OldTables {
 }
 
 /// Changes that wait, in the order in which they were asked for.
-pub struct WaitingChanges<M: Send + 'static> {
+pub(crate) struct WaitingChanges<M: Send + 'static> {
     /// Each with the time until which it may wait.
     list: VecDeque<(Duration, Manage<M>)>,
     /// The pause before the look that is under way; `None` if none is.
@@ -117,7 +117,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// How many old tables keep the routees from being changed, if they do, once all are freed that can be.
-    pub fn old_tables(&self) -> Option<usize> {
+    pub(crate) fn old_tables(&self) -> Option<usize> {
         reclaim::process_domain().collect();
         self.old_tables_by_now()
     }
@@ -133,7 +133,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     /// Gives a request back that can be handled at once; keeps any other for later.
-    pub fn unless_waiting(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) -> Option<Manage<M>> {
+    pub(crate) fn unless_waiting(
+        &mut self,
+        message: Manage<M>,
+        ctx: &mut Context<Manage<M>>,
+    ) -> Option<Manage<M>> {
         let changes = match message {
             Manage::ResizeTo(_) | Manage::Adjust(_) | Manage::Add(_) | Manage::Remove(_) => true,
             // A list of the routees comes behind the changes that were asked for before.
@@ -184,20 +188,20 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     /// The router ends: what waits is refused.
-    pub fn refuse_waiting(&mut self, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn refuse_waiting(&mut self, ctx: &mut Context<Manage<M>>) {
         for (_, message) in std::mem::take(&mut self.waiting.list) {
             self.handle(message, ctx);
         }
     }
 
     /// The head is restarted: the changes wait on the head state meanwhile.
-    pub fn leave_waiting(&mut self) {
+    pub(crate) fn leave_waiting(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         lock(&self.head_state.members).waiting = waiting;
     }
 
     /// The head has started, perhaps anew.
-    pub fn take_waiting(&mut self, ctx: &Context<Manage<M>>) {
+    pub(crate) fn take_waiting(&mut self, ctx: &Context<Manage<M>>) {
         self.waiting = std::mem::take(&mut lock(&self.head_state.members).waiting);
         self.waiting.pause = None;
         self.look_later(PAUSE_MIN, ctx);

@@ -32,13 +32,13 @@ use std::time::Duration;
 
 /// Those that are to leave once they are in no table any more, each with its last message. Made before
 /// anything is changed: it takes user code.
-pub struct RemovalBatch<M: Send + 'static> {
+pub(crate) struct RemovalBatch<M: Send + 'static> {
     own: Vec<(ActorRef<M>, Option<M>)>,
     others: Vec<Routee<M>>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
-    pub fn prepare_to_leave(&self, leaving: &[Member<M>]) -> RemovalBatch<M> {
+    pub(crate) fn prepare_to_leave(&self, leaving: &[Member<M>]) -> RemovalBatch<M> {
         let mut batch = RemovalBatch { own: Vec::new(), others: Vec::new() };
         for member in leaving {
             if member.own {
@@ -52,7 +52,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     }
 
     /// Lets routees go that are no longer in the published table.
-    pub fn release_removed(&self, batch: RemovalBatch<M>, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn release_removed(&self, batch: RemovalBatch<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
         // Listed in another place, too, or by another reference, one is still watched.
         // One that the pool has made is in its list once, so where only such leave their own entries need no
@@ -85,7 +85,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Refuses messages from now on, and stops once the router's own routees have handled what they have.
-    pub fn drain(&mut self, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn drain(&mut self, ctx: &mut Context<Manage<M>>) {
         if self.head_state.is_ending() {
             return;
         }
@@ -108,7 +108,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.stop_if_drained(ctx);
     }
 
-    pub fn stop_if_drained(&self, ctx: &Context<Manage<M>>) {
+    pub(crate) fn stop_if_drained(&self, ctx: &Context<Manage<M>>) {
         if self.head_state.is_ending()
             && ctx.children().iter().all(|child| Some(child) == self.head_state.controller.as_ref())
         {
@@ -117,7 +117,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 }
 
-pub fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
+pub(crate) fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
     if let Some(any) = routee.watched() {
         // Watched already is what was wanted.
         let _ = ctx.watch(&any);

@@ -17,7 +17,7 @@ use std::any::Any;
 use std::sync::Arc as StdArc;
 
 /// More routees than this are a mistake, such as a difference below zero.
-pub const ROUTEES_MAX: usize = 1 << 24;
+pub(crate) const ROUTEES_MAX: usize = 1 << 24;
 
 impl<B: Send + 'static> HeldBehind for Held<B> {
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>) {
@@ -28,7 +28,7 @@ impl<B: Send + 'static> HeldBehind for Held<B> {
 }
 
 /// What the head knows, and keeps over its own restarts.
-pub struct HeadState<M: Send + 'static, L> {
+pub(crate) struct HeadState<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
     /// How routees are made; `None` for a group.
@@ -50,7 +50,7 @@ pub struct HeadState<M: Send + 'static, L> {
 }
 
 /// The routees as the head sees them.
-pub struct Members<M: Send + 'static> {
+pub(crate) struct Members<M: Send + 'static> {
     pub list: Vec<Member<M>>,
     /// The number of the next routee that the pool makes.
     pub next_index: u32,
@@ -63,7 +63,7 @@ pub struct Members<M: Send + 'static> {
     pub waiting: WaitingChanges<M>,
 }
 
-pub struct Member<M: Send + 'static> {
+pub(crate) struct Member<M: Send + 'static> {
     pub routee: Routee<M>,
     /// Made by the pool, so it ends when it is removed.
     pub own: bool,
@@ -71,7 +71,7 @@ pub struct Member<M: Send + 'static> {
 
 /// Routees that the pool has made, before their first turns. Those that were not
 /// [listed](HeadState::publish_with) by the time that this is dropped end.
-pub struct NewRoutees<M: Send + 'static> {
+pub(crate) struct NewRoutees<M: Send + 'static> {
     routees: Vec<NewRoutee<M>>,
     are_listed: bool,
 }
@@ -93,7 +93,7 @@ impl<M: Send + 'static> NewRoutees<M> {
 }
 
 impl<M: Send + 'static> Member<M> {
-    pub fn into_info(self) -> RouteeInfo<M> {
+    pub(crate) fn into_info(self) -> RouteeInfo<M> {
         let restarts = self.routee.watched().map_or(0, |actor| actor.restarts());
         RouteeInfo { routee: self.routee, is_own: self.own, restarts }
     }
@@ -106,7 +106,7 @@ impl<M: Send + 'static> Clone for Member<M> {
 }
 
 impl<M: Send + 'static> Members<M> {
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             list: Vec::new(),
             next_index: 0,
@@ -120,20 +120,20 @@ impl<M: Send + 'static> Members<M> {
 
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     /// The routees. No user code runs under the lock: neither theirs nor the logic's.
-    pub fn list(&self) -> Vec<Member<M>> {
+    pub(crate) fn list(&self) -> Vec<Member<M>> {
         lock(&self.members).list.clone()
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         lock(&self.members).list.len()
     }
 
-    pub fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         lock(&self.members).is_ending
     }
 
     /// Makes `count` more routees, or none.
-    pub fn make(&self, count: usize) -> Result<NewRoutees<M>, SpawnError> {
+    pub(crate) fn make(&self, count: usize) -> Result<NewRoutees<M>, SpawnError> {
         let mut made = NewRoutees { routees: Vec::new(), are_listed: false };
         let Some(make) = &self.make else { return Ok(made) };
         check_size(self.count().saturating_add(count), &|| self.shared.info.head.path().to_string())?;
@@ -151,7 +151,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
 
     /// Publishes `list` as the table that senders read from now on. When the logic's code panics, nothing has
     /// changed: all of the user's code runs before the first step that can be seen.
-    pub fn publish(&self, list: Vec<Member<M>>) {
+    pub(crate) fn publish(&self, list: Vec<Member<M>>) {
         let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
         let prepared = self.logic.prepare(&routees);
         let index_bytes = prepared.as_deref().map_or(0, |prepared| self.logic.prepared_bytes(prepared));
@@ -168,7 +168,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
 
     /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
     /// dropped.
-    pub fn publish_with(&self, made: &mut NewRoutees<M>) {
+    pub(crate) fn publish_with(&self, made: &mut NewRoutees<M>) {
         let mut list = self.list();
         list.extend(made.members());
         self.publish(list);
@@ -177,7 +177,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
 }
 
 /// Refuses a pool of more routees than there can be.
-pub fn check_size(size: usize, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
+pub(crate) fn check_size(size: usize, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
     if size > ROUTEES_MAX {
         return Err(SpawnError::PoolTooLarge { path: path(), size, max: ROUTEES_MAX });
     }

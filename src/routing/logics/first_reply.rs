@@ -52,7 +52,7 @@ use std::time::Duration;
 
 /// How a race is run.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// When the time is up.
     pub within: Duration,
     /// Any reply wins, be it a success or not.
@@ -60,17 +60,17 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub fn configure(&mut self, settings: &RouterSettings) {
+    pub(crate) fn configure(&mut self, settings: &RouterSettings) {
         self.within = settings.within.unwrap_or(self.within);
         self.first_completion = settings.first_completion.unwrap_or(self.first_completion);
     }
 }
 
 /// What routers give their routees to answer in, unless told otherwise: as Akka's.
-pub const WITHIN_DEFAULT: Duration = Duration::from_secs(5);
+pub(crate) const WITHIN_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Says what is wrong with a time to answer in.
-pub fn check_within(within: Duration) -> Result<(), String> {
+pub(crate) fn check_within(within: Duration) -> Result<(), String> {
     match within {
         Duration::ZERO => Err("within 0: must be more than zero".to_owned()),
         _ => Ok(()),
@@ -79,7 +79,7 @@ pub fn check_within(within: Duration) -> Result<(), String> {
 
 /// How a race that asks one after the other goes on.
 #[derive(Debug, Clone, Copy)]
-pub struct TailPolicy {
+pub(crate) struct TailPolicy {
     /// From the start of an attempt to that of the next.
     pub interval: Duration,
     /// A failed attempt does not start the next one.
@@ -89,7 +89,7 @@ pub struct TailPolicy {
 }
 
 /// One question.
-pub struct Race<M: Send + 'static> {
+pub(crate) struct Race<M: Send + 'static> {
     router: RouterId,
     first_completion: bool,
     /// `None` once it has its outcome.
@@ -166,14 +166,14 @@ impl BitSet {
 }
 
 /// Indices in random order, each chosen when it is wanted: the shuffle of Fisher and Yates, step by step.
-pub struct Shuffled {
+pub(crate) struct Shuffled {
     indices: Vec<u32>,
     random: SmallRng,
 }
 
 impl Shuffled {
     /// The indices below `count`.
-    pub fn new(count: usize, random: SmallRng) -> Self {
+    pub(crate) fn new(count: usize, random: SmallRng) -> Self {
         Self { indices: (0..count as u32).collect(), random }
     }
 
@@ -195,7 +195,7 @@ impl Iterator for Shuffled {
 
 /// Ends a question that is not to be raced: its router has no routees, or it is an attempt of the same
 /// router's. Then the asker is told at once, and the message is a dead letter; otherwise it comes back.
-pub fn refuse_at_once<M: Send + 'static>(
+pub(crate) fn refuse_at_once<M: Send + 'static>(
     message: M,
     asker: &StdArc<dyn AskerPort>,
     routees: &Routees<M>,
@@ -219,7 +219,7 @@ pub fn refuse_at_once<M: Send + 'static>(
 }
 
 /// Asks all routees, of which there is at least one.
-pub fn ask_all<M: Answerable + Clone + Send + 'static>(
+pub(crate) fn ask_all<M: Answerable + Clone + Send + 'static>(
     message: M,
     asker: StdArc<dyn AskerPort>,
     rules: Rules,
@@ -248,7 +248,7 @@ pub fn ask_all<M: Answerable + Clone + Send + 'static>(
 }
 
 /// Asks the routees, of which there is at least one, one after the other, in the order of `rest`.
-pub fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
+pub(crate) fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     message: M,
     asker: StdArc<dyn AskerPort>,
     rules: Rules,

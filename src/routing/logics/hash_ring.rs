@@ -24,10 +24,10 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 /// How many points a member has unless told otherwise: a load within about a fifth of the mean.
-pub const VIRTUAL_NODES: NonZeroU32 = NonZeroU32::new(160).unwrap();
+pub(crate) const VIRTUAL_NODES: NonZeroU32 = NonZeroU32::new(160).unwrap();
 
 /// More points for each routee than this are a mistake, and a megabyte.
-pub const VIRTUAL_NODES_MAX: u32 = 1 << 16;
+pub(crate) const VIRTUAL_NODES_MAX: u32 = 1 << 16;
 
 /// So many points are compared at once.
 const WINDOW: usize = 4;

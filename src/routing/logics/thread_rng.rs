@@ -17,13 +17,13 @@ pub(crate) struct Generators {
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Generators {
-    pub fn new(seed: Option<u64>) -> Self {
+    pub(crate) fn new(seed: Option<u64>) -> Self {
         Self { seed, by_thread: PerThread::new() }
     }
 
     /// Draws by the calling thread's generator.
     #[inline]
-    pub fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
+    pub(crate) fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
         let make = |number: usize| {
             let seed = self.seed.unwrap_or_else(|| cx.seed());
             RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))

@@ -85,7 +85,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 }
 
 /// Refuses a resizer that the router cannot have.
-pub fn check<M: Send + 'static>(
+pub(crate) fn check<M: Send + 'static>(
     resizer: &dyn Resizer,
     members: &Initial<M>,
     shares_queue: bool,
@@ -116,14 +116,14 @@ impl Resizing {
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
     /// Runs its code.
-    pub fn clamp(&self, size: usize) -> usize {
+    pub(crate) fn clamp(&self, size: usize) -> usize {
         self.shared.info.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
     }
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// A sender has pulled the trigger.
-    pub fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
+    pub(crate) fn triggered(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         if let Some(resizing) = &self.head_state.shared.info.resizing {
             resizing.trigger.loosen();
         }
@@ -132,7 +132,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     /// Asks the resizer, and does what it says.
-    pub fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
         let outcome = self.change(ctx, |head, ctx| {
             let shared = head.head_state.shared.clone();
             let Some(resizing) = shared.info.resizing.as_ref().filter(|_| !head.head_state.is_ending())
@@ -159,7 +159,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     }
 
     /// Asks the resizer from time to time, until the head ends.
-    pub fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
+    pub(crate) fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
         let Some(resizing) = &self.head_state.shared.info.resizing else { return };
         if let Some(every) = resizing.resizer.tick() {
             ctx.every(every, || Manage::AskResizer(AskResizer));

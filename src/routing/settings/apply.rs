@@ -33,7 +33,7 @@ use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
 /// What is wrong, and at which key of the router's section.
-pub type Refused = (&'static str, SectionFault);
+pub(crate) type Refused = (&'static str, SectionFault);
 
 /// What stands at the key `router`.
 #[derive(Clone, Copy)]
@@ -305,7 +305,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 }
 
 /// A key of a router's section, with what is around it.
-pub fn key_path(pattern: &str, key: &str) -> String {
+pub(crate) fn key_path(pattern: &str, key: &str) -> String {
     format!("deployment.{pattern:?}.router.{key}")
 }
 

@@ -15,7 +15,7 @@ use crate::settings::section_fault::SectionFault;
 use std::time::Duration;
 
 /// Refuses what no router could be, and names that lead nowhere.
-pub fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Result<(), BuildError> {
+pub(crate) fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Result<(), BuildError> {
     known.logics.check()?;
     for (pattern, says) in deployments.written() {
         let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
@@ -36,7 +36,10 @@ pub fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Resu
 }
 
 /// Says what no router could be, and its key.
-pub fn check_section(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (String, SectionFault)> {
+pub(crate) fn check_section(
+    says: &RouterSettings,
+    known: &KnownNames<'_>,
+) -> Result<(), (String, SectionFault)> {
     for (key, name) in
         [("head-dispatcher", &says.head_dispatcher), ("pool-dispatcher", &says.pool_dispatcher)]
     {
@@ -88,14 +91,14 @@ pub fn check_section(says: &RouterSettings, known: &KnownNames<'_>) -> Result<()
 }
 
 /// The names of the crate's kinds of routers.
-pub fn names() -> impl Iterator<Item = String> {
+pub(crate) fn names() -> impl Iterator<Item = String> {
     let groups = POOLS.iter().filter(|logic| **logic != POOL_ONLY);
     let pools = POOLS.iter().map(|logic| format!("{logic}-pool"));
     std::iter::once(FROM_CODE.to_owned()).chain(pools).chain(groups.map(|logic| format!("{logic}-group")))
 }
 
 /// What is said of a pool's resizer: nothing, that there is none, or this.
-pub fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>> {
+pub(crate) fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>> {
     if says.resizer.is_none() && says.optimal_size_exploring_resizer.is_none() {
         return None;
     }

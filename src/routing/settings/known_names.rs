@@ -8,7 +8,7 @@ use crate::selection::selection::Selection;
 use crate::settings::section_fault::SectionFault;
 
 /// What a system knows by names before it starts.
-pub struct KnownNames<'a> {
+pub(crate) struct KnownNames<'a> {
     pub logics: &'a LogicRegistry,
     dispatchers: Vec<&'a str>,
     mailboxes: Vec<&'a str>,
@@ -18,7 +18,7 @@ pub struct KnownNames<'a> {
 
 impl<'a> KnownNames<'a> {
     /// Those of a system of this name.
-    pub fn new(
+    pub(crate) fn new(
         system: &str,
         logics: &'a LogicRegistry,
         dispatchers: &'a Declared,
@@ -34,17 +34,17 @@ impl<'a> KnownNames<'a> {
         }
     }
 
-    pub fn check_dispatcher(&self, name: &str) -> Result<(), SectionFault> {
+    pub(crate) fn check_dispatcher(&self, name: &str) -> Result<(), SectionFault> {
         one_of(name, &self.dispatchers)
             .map_err(|known| SectionFault::Dispatcher { name: name.to_owned(), known })
     }
 
-    pub fn check_mailbox(&self, name: &str) -> Result<(), SectionFault> {
+    pub(crate) fn check_mailbox(&self, name: &str) -> Result<(), SectionFault> {
         one_of(name, &self.mailboxes).map_err(|known| SectionFault::Mailbox { name: name.to_owned(), known })
     }
 
     /// Whether somebody is there is no matter: actors come and go.
-    pub fn check_path(&self, path: &str) -> Result<(), SectionFault> {
+    pub(crate) fn check_path(&self, path: &str) -> Result<(), SectionFault> {
         self.address
             .as_ref()
             .map_or(Ok(()), |address| Selection::check(path, address))

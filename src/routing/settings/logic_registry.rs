@@ -15,7 +15,7 @@ type Make<M> = dyn Fn(&RouterSettings) -> Result<Box<dyn RoutingLogic<M>>, Strin
 
 /// All that a system knows.
 #[derive(Default)]
-pub struct LogicRegistry(Vec<Named>);
+pub(crate) struct LogicRegistry(Vec<Named>);
 
 struct Named {
     name: String,
@@ -29,7 +29,7 @@ impl Extension for LogicRegistry {}
 
 impl LogicRegistry {
     /// Adds a logic of the user's own for messages `M`.
-    pub fn add<M, L>(
+    pub(crate) fn add<M, L>(
         &mut self,
         name: &str,
         make: impl Fn(&RouterSettings) -> Result<L, String> + Send + Sync + 'static,
@@ -50,7 +50,7 @@ impl LogicRegistry {
 
 impl LogicRegistry {
     /// Refuses names that lead nowhere, or to two.
-    pub fn check(&self) -> Result<(), BuildError> {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
         for (place, named) in self.0.iter().enumerate() {
             let is_same = |other: &Named| other.name == named.name && other.message == named.message;
             let fault = if named.name == FROM_CODE || Kind::own(&named.name).is_some() {
@@ -67,11 +67,11 @@ impl LogicRegistry {
         Ok(())
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|named| named.name == name)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         let mut names: Vec<String> = self.0.iter().map(|named| named.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
@@ -79,7 +79,7 @@ impl LogicRegistry {
     }
 
     /// Makes the logic of this name for messages `M`. Runs user code.
-    pub fn make<M: Send + 'static>(
+    pub(crate) fn make<M: Send + 'static>(
         &self,
         name: &str,
         says: &RouterSettings,
