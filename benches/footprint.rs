@@ -20,8 +20,8 @@
 //! The last row is a quarter of the whole: `posix_memalign` asks for 96 bytes more, cuts the fragments off, and
 //! nobody needs fragments of that size. Memory for cells that is cut from larger pieces would save it.
 
+use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
-use pointsman::topology::SpawnInfo;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;

@@ -9,7 +9,7 @@
 //! `cargo bench --bench latency`, or with a part of a title behind `--` only those workloads.
 //! Figures and what to do with them: `docs/latency.md`.
 
-use pointsman::WorkStealing;
+use pointsman::dispatch::WorkStealing;
 use pointsman::prelude::*;
 use std::fmt;
 use std::ops::Range;

@@ -11,9 +11,9 @@
 //! cargo run --example goakt
 //! ```
 
-use pointsman::AskFailedWith;
-use pointsman::goakt::RouterHandle;
+use pointsman::ask::AskFailedWith;
 use pointsman::prelude::*;
+use pointsman::routing::goakt::RouterHandle;
 use std::error::Error;
 use std::time::Duration;
 

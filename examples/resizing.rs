@@ -19,9 +19,10 @@
 //! ```
 
 use plotters::prelude::*;
+use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{DefaultResizer, OptimalSizeExploringResizer, Resizer};
-use pointsman::{ManualClock, RecipientLoad};
+use pointsman::time::ManualClock;
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};

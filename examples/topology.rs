@@ -26,9 +26,10 @@
 //! or refused once, each account has what its bookings add up to, and every auditor has seen every order. It
 //! ends by itself, with status 0 if all that is so.
 
+use pointsman::group::{KeyRoute, MapRouter};
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::{KeyRoute, MapRouter, Outlet, Replies, SendExt, TopologyError};
+use pointsman::topology::{Outlet, Replies, SendExt, TopologyError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;

@@ -15,9 +15,10 @@
 //! cargo run --example two_choices
 //! ```
 
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
 use pointsman::prelude::*;
 use pointsman::routing::{Random, RouterValue, RoutingLogic, TwoChoices};
-use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

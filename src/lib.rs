@@ -73,26 +73,27 @@
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
 //! | to ask several actors one question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
-//! | routers in GoAkt's words | [`goakt`], [the guide](guide::goakt) |
-//! | an actor for each key, and services made of groups | [`topology`], [the guide](guide::topology) |
+//! | routers in GoAkt's words | [`routing::goakt`], [the guide](guide::goakt) |
+//! | an actor for each key | [`group`], [the guide](guide::topology) |
+//! | services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
-//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
+//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`](pattern::Backoff) |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
-//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
-//! | to receive outside actors | [`Inbox`] |
-//! | timers and time in tests | [`Context::after`], [`ManualClock`] |
+//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`](selection::Selection) |
+//! | to receive outside actors | [`Inbox`](pattern::Inbox) |
+//! | timers and time in tests | [`Context::after`], [`ManualClock`](time::ManualClock) |
 //! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
-//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
+//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`](pattern::Behaviors) |
 //! | code that runs later, outside actors | [`SystemRef::task_timer`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases, by a signal | [`shutdown`] |
-//! | to tell whoever listens | [`Listeners`] |
+//! | to tell whoever listens | [`Listeners`](pattern::Listeners) |
 //! | a future's result as a message | [`Context::pipe_to_self`] |
-//! | settings from outside the code | [`Deployment`], `config` (feature `config`) |
-//! | to hear of what happens | [`EventStream`] |
-//! | where every message went | [`Ledger`], [`DeadLetters`] |
+//! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
+//! | to hear of what happens | [`EventStream`](events::EventStream) |
+//! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |
 //!
 //! # Guarantees
 //!
@@ -134,96 +135,90 @@ extern crate self as pointsman;
 
 // The mirrors widen `pub(crate)` to `pub`, so that `loom_hooks` can show internals to their models. A user's own models
 // run on the source as it is, without them.
-mod actor;
-mod ask;
+pub mod actor;
+pub mod ask;
 #[cfg(feature = "config")]
 pub mod config;
 mod core;
-mod dispatch;
+pub mod dispatch;
 mod failure;
-mod group;
+pub mod group;
 #[cfg(not(pointsman_loom))]
 pub mod guide;
 #[cfg(pointsman_mirror)]
 pub mod loom_hooks;
-mod mailbox;
+pub mod mailbox;
 #[cfg(pointsman_loom)]
 pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]
 pub mod net;
-mod path;
-mod pattern;
+pub mod path;
+pub mod pattern;
 pub mod routing;
 mod scheduler;
-mod selection;
-mod settings;
+pub mod selection;
+pub mod settings;
 pub mod shutdown;
 mod sync;
-mod system;
+pub mod system;
 mod system_settings;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod thread_context;
-mod time;
+pub mod time;
 pub mod topology;
 mod util;
 
+/// Dead letters: messages that no actor took, counted and published.
+pub mod dead_letters {
+    pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
+    pub use crate::core::dead_letter_log::DeadLetterLog;
+    pub use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists};
+    pub use crate::core::dead_letters::{
+        AnyDeadLetter, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
+    };
+}
+
+/// The event stream: actors subscribe to the types of event that they want.
+pub mod events {
+    pub use crate::core::event_stream::{EventGroup, EventStream, EventTypes, Subscription};
+}
+
+/// Supervision: what a parent does about a failed child.
+pub mod supervision {
+    pub use crate::core::strategy::{Directive, Restart, Strategy};
+    pub use crate::failure::{Failure, FailureKind};
+    pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
+    pub use crate::settings::backoff_error::BackoffError;
+}
+
+/// Timers: of an actor, and of code outside actors.
+pub mod timers {
+    pub use crate::actor::timer_table::{TimerKey, TimerName};
+    pub use crate::actor::timers::NamedTimers;
+    pub use crate::pattern::task_timer::{Cancellable, ScheduleError, TaskTimer};
+}
+
 pub use crate::actor::actor::{Actor, HandlerResult};
-pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
-pub use crate::actor::receive_timeout::ReceiveTimeoutError;
-pub use crate::actor::recipe::IntoActor;
-pub use crate::actor::skip_unwanted::SkippingBuilder;
-pub use crate::actor::stash::StashError;
-pub use crate::actor::timer_table::{TimerKey, TimerName};
-pub use crate::actor::timers::NamedTimers;
-pub use crate::actor::watch::WatchError;
-pub use crate::ask::ask::{Ask, Asker, PendingReply};
-pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
-pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
-pub use crate::ask::expiring::Expiring;
-pub use crate::ask::fork::{Answerable, Attempt};
-pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
-pub use crate::ask::traced::TracedReply;
-pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
-pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
-pub use crate::core::ask_counts::ReplyCounts;
-pub use crate::core::build_error::{AliasFault, BuildError};
+pub use crate::ask::ask::{Ask, Asker};
+pub use crate::ask::error::AskError;
+pub use crate::ask::reply::{Call, ReplyTo, Request};
+pub use crate::core::actor_ref::ActorRef;
+pub use crate::core::any_actor_ref::AnyActorRef;
+pub use crate::core::build_error::BuildError;
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
-pub use crate::core::dead_letter_log::DeadLetterLog;
-pub use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists};
-pub use crate::core::dead_letters::{AnyDeadLetter, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};
-pub use crate::core::event_stream::{EventGroup, EventStream, EventTypes, Subscription};
 pub use crate::core::ledger::Ledger;
-pub use crate::core::recipient::{DeliveryStatus, Recipient};
 pub use crate::core::strategy::{Directive, Restart, Strategy};
 pub use crate::core::system::SystemRef;
-pub use crate::dispatch::dispatcher::{
-    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
-};
+pub use crate::dispatch::dispatcher::Dispatcher;
 pub use crate::failure::{Failure, FailureKind};
-pub use crate::mailbox::kind::{Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, OverflowPolicy};
+pub use crate::mailbox::kind::{Mailbox, OverflowPolicy};
 pub use crate::path::actor_path::ActorPath;
-pub use crate::path::address::SystemAddress;
-pub use crate::path::error::{NameError, NameFault, PathError, PathFault};
-pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
-pub use crate::pattern::behavior::{Behavior, Behaviors, Handled};
-pub use crate::pattern::inbox::{Inbox, InboxError};
-pub use crate::pattern::listeners::{ListenerMessage, Listeners};
-pub use crate::pattern::pipe::PipeError;
-pub use crate::pattern::task_timer::{Cancellable, ScheduleError, TaskTimer};
-pub use crate::routing::goakt;
 pub use crate::routing::router::Router;
-pub use crate::scheduler::error::StartError;
-pub use crate::selection::identify::{ActorIdentity, ActorNotFound, Resolution};
-pub use crate::selection::lookup::LookupError;
-pub use crate::selection::selection::{SelectError, Selection, SelectionDelivery};
-pub use crate::settings::backoff_error::BackoffError;
-pub use crate::settings::deployment::{Deployment, PatternError};
 pub use crate::system::{System, SystemBuilder};
-pub use crate::time::clock::{AdvanceHook, Clock, ManualClock, SystemClock};
 
 #[cfg(feature = "macros")]
 pub use pointsman_macros::Message;

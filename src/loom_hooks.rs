@@ -48,7 +48,7 @@ pub fn child(
     parent.core().children.get(name)
 }
 
-/// PendingRestart look whether the system is quiet.
+/// One look whether the system is quiet.
 pub fn is_quiet(system: &crate::core::system::SystemRef) -> bool {
     system.core().look_for_quiet().is_ok()
 }

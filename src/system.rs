@@ -2,14 +2,11 @@
 
 #[cfg(feature = "config")]
 use crate::config::error::ConfigError;
-use crate::core::build_error::BuildError;
 use crate::core::dead_letter_log::DeadLetterLog;
-use crate::core::error::ShutdownError;
 use crate::core::extensions::Extensions;
-use crate::core::ledger::Ledger;
 use crate::core::named_mailboxes::Mailboxes;
 use crate::core::strategy::Strategy;
-use crate::core::system::{Parts, SystemCore, SystemRef};
+use crate::core::system::{Parts, SystemCore};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::Mailbox;
 use crate::pattern::inbox::InboxCapacity;
@@ -29,6 +26,11 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
+
+pub use crate::core::build_error::{AliasFault, BuildError};
+pub use crate::core::error::ShutdownError;
+pub use crate::core::ledger::Ledger;
+pub use crate::core::system::SystemRef;
 
 /// The time for which the destructor of [`System`] waits for actors to end.
 pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
@@ -162,7 +164,7 @@ impl SystemBuilder {
     /// precedence over the code that creates the actor. The rules are Akka's.
     ///
     /// ```
-    /// use pointsman::Deployment;
+    /// use pointsman::settings::Deployment;
     /// use pointsman::prelude::*;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -180,7 +182,7 @@ impl SystemBuilder {
         self
     }
 
-    /// Sets how many messages an [inbox](crate::Inbox) without a capacity of its own keeps: at least 1; 1000 by
+    /// Sets how many messages an [inbox](crate::pattern::Inbox) without a capacity of its own keeps: at least 1; 1000 by
     /// default.
     pub fn inbox_capacity(mut self, message_count: usize) -> Self {
         self.settings.inbox_capacity = message_count;
@@ -198,9 +200,9 @@ impl SystemBuilder {
     /// they are about threads and sockets:
     ///
     /// - how long [`System::shutdown`], [`SystemRef::wait_until_ended`] and the [`System`]'s destructor wait;
-    /// - how long a turn may go on ([`WorkStealing::deadline`](crate::WorkStealing::deadline)), a worker looks for work
-    ///   ([`spin`](crate::WorkStealing::spin)), and an idle thread of a blocking dispatcher is kept
-    ///   ([`keep_alive`](crate::Blocking::keep_alive));
+    /// - how long a turn may go on ([`WorkStealing::deadline`](crate::dispatch::WorkStealing::deadline)), a worker looks for work
+    ///   ([`spin`](crate::dispatch::WorkStealing::spin)), and an idle thread of a blocking dispatcher is kept
+    ///   ([`keep_alive`](crate::dispatch::Blocking::keep_alive));
     /// - how long the last bytes of a connection may take: after the end of its actor (`linger` of a listener, feature
     ///   `net`), and 2 s after the end of a system whose [`System`] is gone.
     pub fn clock(mut self, clock: impl Clock) -> Self {
@@ -235,14 +237,14 @@ impl SystemBuilder {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::Deployment;
+    /// use pointsman::settings::Deployment;
     /// use pointsman::routing::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
     ///
     /// /// All to one routee.
     /// struct Favourite(usize);
     /// impl RoutingLogic<u64> for Favourite {
     ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if self.0 < routees.len() { Pick::PendingRestart(self.0) } else { Pick::None }
+    ///         if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
     ///     }
     /// }
     ///

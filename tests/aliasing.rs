@@ -4,11 +4,12 @@
 //!
 //! Miri's seeds change what it decides, addresses among that; the order of turns has seeds of its own here.
 
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing};
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
-use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

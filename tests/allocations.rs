@@ -5,10 +5,12 @@
 //! thread of its own, which was seen to allocate in the middle of a case when it told that the test had been
 //! running for a minute.
 
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
+use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::topology::{SendExt, SpawnInfo};
-use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
+use pointsman::topology::SendExt;
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

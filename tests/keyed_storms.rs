@@ -4,9 +4,10 @@
 //!
 //! So many in an optimised build (`cargo test --release --test keyed_storms`), fewer in one that is not.
 
+use pointsman::dead_letters::DeadLetterLog;
+use pointsman::events::Subscription;
+use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
-use pointsman::{DeadLetterLog, Subscription};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;

@@ -4,8 +4,10 @@
 //! The tests run in child processes, whose address space holds so many stacks and no more.
 #![cfg(target_os = "linux")]
 
+use pointsman::dispatch::StartError;
 use pointsman::prelude::*;
-use pointsman::{BuildError, ManualClock, SpawnError, StartError};
+use pointsman::time::ManualClock;
+use pointsman::{BuildError, SpawnError};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

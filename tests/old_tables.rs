@@ -1,12 +1,13 @@
 //! Old tables of routees are not kept without end: each router has its own bound, at which its changes wait. In a process
 //! of its own, and one after the other: a reader keeps the tables of all systems.
 
+use pointsman::Ask;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AddRoutee, ConsistentHashing, GetRoutees, ManageError, Pick, ResizeTo, RouteContext, Routees,
     RoutingLogic,
 };
-use pointsman::{Ask, ManualClock};
+use pointsman::time::ManualClock;
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -8,12 +8,14 @@
 //!
 //! Ten million deliveries in an optimised build (`cargo test --release --test storms`), fewer in one that is not.
 
+use pointsman::ask::Answerable;
+use pointsman::dead_letters::DeadLetterLog;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, DefaultResizer, KeySink, Random, RoundRobin, RouterPlan, RoutingLogic,
     ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
-use pointsman::{Answerable, DeadLetterLog, Ledger, SpawnError};
+use pointsman::{Ledger, SpawnError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};

@@ -7,9 +7,9 @@
 //! `BENCHMARKS.md`.
 #![cfg(feature = "net")]
 
-use pointsman::ManualClock;
 use pointsman::net::{Connection, Listener, ReadOutcome, Ready, SocketAddress};
 use pointsman::prelude::*;
+use pointsman::time::ManualClock;
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -6,8 +6,8 @@
 #![allow(dead_code)] // not every benchmark uses everything
 
 use criterion::{BenchmarkId, Criterion};
+use pointsman::group::{Group, SpawnInfo};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, SpawnInfo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -8,7 +8,8 @@
 
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{ActorPath, SystemAddress, PathError, PathFault};
+use pointsman::ActorPath;
+use pointsman::path::{PathError, PathFault, SystemAddress};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;

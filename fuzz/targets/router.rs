@@ -10,7 +10,9 @@
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterLog, SendError, Subscription, DeadLetterMessage};
+use pointsman::SendError;
+use pointsman::dead_letters::{DeadLetterLog, DeadLetterMessage};
+use pointsman::events::Subscription;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

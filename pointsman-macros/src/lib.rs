@@ -23,8 +23,8 @@ use proc_macro::TokenStream;
 /// impl From<Call<Get>> for CacheMsg { /* CacheMsg::Get */ }      // for `cache.ask(Get { key })`
 /// impl From<Put> for CacheMsg { /* CacheMsg::Put */ }            // for `cache.tell(Put { key, value })`
 /// impl pointsman::topology::Wraps<Put> for CacheMsg { /* the `Put` again, or the message */ } // and one for the call
-/// impl pointsman::Answerable for CacheMsg {
-///     fn fork(&mut self, attempt: &pointsman::Attempt) -> bool { /* the port in `Get`; none in the others */ }
+/// impl pointsman::ask::Answerable for CacheMsg {
+///     fn fork(&mut self, attempt: &pointsman::ask::Attempt) -> bool { /* the port in `Get`; none in the others */ }
 /// }
 /// ```
 ///

@@ -206,7 +206,7 @@ fn write_answerable(input: &DeriveInput, variants: &[Variant<'_>], crate_path: &
     let arms = variants.iter().filter_map(|variant| {
         let (path, Port { member, field }) = (&variant.path, variant.port.as_ref()?);
         // At the field's type, where the compiler should say that it is not `Answerable`.
-        let fork = quote_spanned! {field.ty.span()=> #crate_path::Answerable::fork(#port, #attempt) };
+        let fork = quote_spanned! {field.ty.span()=> #crate_path::ask::Answerable::fork(#port, #attempt) };
         Some(quote! { #path { #member: #port, .. } => #fork, })
     });
     let arms: TokenStream = arms.collect();
@@ -220,8 +220,8 @@ fn write_answerable(input: &DeriveInput, variants: &[Variant<'_>], crate_path: &
     };
     quote! {
         #[automatically_derived]
-        impl #generics #crate_path::Answerable for #message #arguments #bounds {
-            fn fork(&mut self, #attempt: &#crate_path::Attempt) -> bool {
+        impl #generics #crate_path::ask::Answerable for #message #arguments #bounds {
+            fn fork(&mut self, #attempt: &#crate_path::ask::Attempt) -> bool {
                 #body
             }
         }

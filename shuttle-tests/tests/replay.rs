@@ -9,8 +9,9 @@ compile_error!("scenarios need the shuttle mirror: run cargo test -p shuttle-tes
 mod explore;
 
 use explore::{FLOOR, Plan, QUICK, explore, folder, plan};
+use pointsman::dead_letters::DeadLetterLog;
 use pointsman::prelude::*;
-use pointsman::{DeadLetterLog, ManualClock};
+use pointsman::time::ManualClock;
 use shuttle::scheduler::{RandomScheduler, ReplayScheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::any::Any;

@@ -1,7 +1,8 @@
 //! The message of most storms, who writes it, and what it tells its actor to do.
 
 use crate::books::{Books, Count};
-use pointsman::{ActorRef, DeadLetterMessage};
+use pointsman::ActorRef;
+use pointsman::dead_letters::DeadLetterMessage;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 

@@ -8,9 +8,10 @@ use crate::parcel::{Parcel, Pen};
 use crate::patience::Patience;
 use crate::scene::{Ground, Scale, Scene};
 use crate::storms::Storm;
-use pointsman::{
-    DeadLetterLog, Directive, Dispatcher, Ledger, ManualClock, Strategy, System, SystemRef, WorkStealing,
-};
+use pointsman::dead_letters::DeadLetterLog;
+use pointsman::dispatch::WorkStealing;
+use pointsman::time::ManualClock;
+use pointsman::{Directive, Dispatcher, Ledger, Strategy, System, SystemRef};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

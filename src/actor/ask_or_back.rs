@@ -12,7 +12,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::AskFailedWith;
+    /// use pointsman::ask::AskFailedWith;
     /// use std::time::Duration;
     ///
     /// #[derive(Clone)]

@@ -132,7 +132,7 @@ impl ActorBuilder {
     /// Gives the actor this mailbox, or the one that the system knows by this name:
     /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
     /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else the one that is
-    /// [required](crate::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
+    /// [required](crate::mailbox::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -162,7 +162,7 @@ impl ActorBuilder {
     }
 
     /// How many messages the actor may [stash](Context::stash) at a time; any number unless this, its
-    /// [mailbox](crate::Mailbox::stash_capacity) or its [deployment](crate::Deployment::stash_capacity) says otherwise. Of
+    /// [mailbox](crate::Mailbox::stash_capacity) or its [deployment](crate::settings::Deployment::stash_capacity) says otherwise. Of
     /// these the deployment counts most, and the mailbox least. With 0 it can stash none.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));

@@ -30,3 +30,16 @@ pub(crate) mod system_end; // the end of a system
 pub(crate) mod stepping; // systems whose actors run on the thread of a test
 #[cfg(any(feature = "testkit", pointsman_loom))]
 pub(crate) mod quiescence; // whether nothing is left to do
+
+pub use crate::actor::actor::{Actor, HandlerResult};
+pub use crate::actor::builder::ActorBuilder;
+pub use crate::actor::context::Context;
+pub use crate::actor::receive_timeout::ReceiveTimeoutError;
+pub use crate::actor::recipe::IntoActor;
+pub use crate::actor::skip_unwanted::SkippingBuilder;
+pub use crate::actor::stash::StashError;
+pub use crate::actor::watch::WatchError;
+pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
+pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
+pub use crate::core::control::Terminated;
+pub use crate::core::recipient::{DeliveryStatus, Recipient};

@@ -7,10 +7,10 @@
 //! # Protocol
 //!
 //! 1. What timers have taken out has been sent, or the look fails.
-//! 2. Read what each thread has done so far ([`Books::work_before`](crate::core::ledger::Books::work_before)).
+//! 2. Read what each thread has done so far ([`Books::work_before`](crate::core::ledger::Counters::work_before)).
 //! 3. Walk over all actors: each is [at rest](crate::AnyActorRef::is_at_rest), or the look fails.
 //! 4. Walk over them again.
-//! 5. Read what each thread has done ([`Books::work_after`](crate::core::ledger::Books::work_after)): the same as in 2, or the
+//! 5. Read what each thread has done ([`Books::work_after`](crate::core::ledger::Counters::work_after)): the same as in 2, or the
 //!    look fails.
 //!
 //! # Why that is exact

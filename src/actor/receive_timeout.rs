@@ -38,7 +38,7 @@ impl<M: Send + 'static> Context<M> {
     /// As Akka's, but that a message queued at the moment of the timeout counts.
     ///
     /// ```
-    /// use pointsman::ManualClock;
+    /// use pointsman::time::ManualClock;
     /// use pointsman::prelude::*;
     /// use std::time::Duration;
     ///

@@ -6,7 +6,7 @@
 //! to skip such messages keeps one function for that, beside what else most actors never need; it takes its messages
 //! one by one by another loop than other actors, who pay nothing.
 //!
-//! [`Expiring`]: crate::Expiring
+//! [`Expiring`]: crate::ask::Expiring
 
 use crate::actor::actor::Actor;
 use crate::actor::builder::ActorBuilder;
@@ -45,7 +45,7 @@ impl<M: Send + 'static> Held<M> {
 
 impl ActorBuilder {
     /// Has the actor skip messages that nobody wants any more when their turn comes: questions whose asker has
-    /// given up, has gone, or has been answered by another one, and [`Expiring`](crate::Expiring) messages whose time is
+    /// given up, has gone, or has been answered by another one, and [`Expiring`](crate::ask::Expiring) messages whose time is
     /// over. A skipped message never reaches [`receive`](Actor::receive): it is counted as
     /// [`skipped`](crate::Ledger::skipped), and shown as a dead letter with the reason
     /// [`Expired`](DeadLetterReason::Expired).

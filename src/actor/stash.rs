@@ -95,7 +95,7 @@ impl<M: Send + 'static> Context<M> {
     /// # Errors
     ///
     /// [`StashError`] with the message when the stash is full; its capacity is said by the
-    /// [deployment](crate::Deployment::stash_capacity), the [builder](crate::ActorBuilder::stash_capacity) or the
+    /// [deployment](crate::settings::Deployment::stash_capacity), the [builder](crate::actor::ActorBuilder::stash_capacity) or the
     /// [mailbox](crate::Mailbox::stash_capacity), the first of them that says something.
     ///
     /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.
@@ -162,7 +162,7 @@ impl<M: Send + 'static> Context<M> {
     /// Makes the turn leave the loop that handles messages, and look at what else there is.
     pub(crate) fn request_look(&self) {
         // Refused after the end, when nothing is handled any more.
-        let _ = self.me().any_local().send_system(Control::Nudge);
+        let _ = self.me().any_local().send_system(Control::Wakeup);
     }
 
     /// Forgets stashed notices about `actor`.

@@ -36,13 +36,13 @@ impl<M: Send + 'static> Context<M> {
 
     /// Sends a message made by `make` every `period` from now on, at a fixed rate: a tick that is handled
     /// late does not delay the next one, and ticks that are missed altogether are skipped: the next one is set
-    /// when this one is handled. So after a [`ManualClock`](crate::ManualClock) was moved, let the actor handle
+    /// when this one is handled. So after a [`ManualClock`](crate::time::ManualClock) was moved, let the actor handle
     /// its tick (an ask will show) before moving it again.
     ///
     /// A period below 1 millisecond is taken as 1 millisecond.
     ///
     /// ```
-    /// use pointsman::ManualClock;
+    /// use pointsman::time::ManualClock;
     /// use pointsman::prelude::*;
     /// use std::time::Duration;
     ///
@@ -93,7 +93,7 @@ impl<M: Send + 'static> Context<M> {
     /// [`stopped`](crate::Actor::stopped). As in Akka, but that a fixed rate skips the ticks that it missed.
     ///
     /// ```
-    /// use pointsman::ManualClock;
+    /// use pointsman::time::ManualClock;
     /// use pointsman::prelude::*;
     /// use std::time::Duration;
     ///

@@ -398,7 +398,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
             }),
             // What there is to do is found in this turn's next round.
-            Control::Nudge => {}
+            Control::Wakeup => {}
             // Always sent with a position; without one they act where they stand.
             positioned => self.positioned(positioned),
         }

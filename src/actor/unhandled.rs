@@ -4,7 +4,7 @@ use crate::actor::context::Context;
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {
-    /// Says that this actor does not handle `message`, which is dropped: [`Unhandled`](crate::Unhandled) is
+    /// Says that this actor does not handle `message`, which is dropped: [`Unhandled`](crate::dead_letters::Unhandled) is
     /// published, and logged as dead letters are. The ledger counts the message as handled: the actor got it.
     /// An ask fails with [`AskError::NoReply`](crate::AskError::NoReply).
     ///

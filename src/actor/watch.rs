@@ -108,18 +108,18 @@ impl<M: Send + 'static> Context<M> {
     /// }
     ///
     /// enum BossMsg {
-    ///     ReplySetCompletion(u32),
+    ///     Ended(u32),
     /// }
     /// struct Boss(std::sync::mpsc::Sender<u32>);
     /// impl Actor for Boss {
     ///     type Message = BossMsg;
     ///     fn started(&mut self, ctx: &mut Context<BossMsg>) -> HandlerResult {
     ///         let worker = ctx.spawn(|| Worker)?;
-    ///         ctx.watch_with(&worker, BossMsg::ReplySetCompletion(7))?;
+    ///         ctx.watch_with(&worker, BossMsg::Ended(7))?;
     ///         worker.tell(());
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, BossMsg::ReplySetCompletion(job): BossMsg, _: &mut Context<BossMsg>) -> HandlerResult {
+    ///     fn receive(&mut self, BossMsg::Ended(job): BossMsg, _: &mut Context<BossMsg>) -> HandlerResult {
     ///         self.0.send(job)?;
     ///         Ok(())
     ///     }

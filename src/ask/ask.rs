@@ -281,7 +281,7 @@ struct Waiting<R> {
 }
 
 enum State<R> {
-    PendingReply(AskerHalf<R>),
+    Pending(AskerHalf<R>),
     /// The request waits for room, and its asker has not said for how long.
     Unsent(AskerHalf<R>, Box<DeferredSend>),
     /// Over without an answer, and not yet told.
@@ -293,8 +293,8 @@ enum State<R> {
 impl<R> fmt::Debug for State<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PendingReply(promise) if promise.is_answered() => f.write_str("Answered"),
-            Self::PendingReply(_) => f.write_str("Pending"),
+            Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
+            Self::Pending(_) => f.write_str("Pending"),
             Self::Unsent(..) => f.write_str("Unsent"),
             Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
             Self::Over => f.write_str("Over"),
@@ -322,7 +322,7 @@ impl<R> Waiting<R> {
     fn begin(free_slot: FreeSlot<R>, ask_clock: AskClock) -> (ReplyTo<R>, Self) {
         count(AskCounter::Begun, ask_clock.counters());
         let (promise, port) = free_slot.begin();
-        let state = State::PendingReply(promise);
+        let state = State::Pending(promise);
         (port.into(), Self { state, limit: None, alarm: None, ask_clock, is_refused: false })
     }
 
@@ -335,7 +335,7 @@ impl<R> Waiting<R> {
 
     fn put_off(&mut self, unsent: DeferredSend) {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::PendingReply(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
+            State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
             // Over already: with it the request is given up.
             other => self.state = other,
         }
@@ -355,8 +355,8 @@ impl<R> Waiting<R> {
             State::Unsent(promise, unsent) => (promise, unsent),
             other => return self.state = other,
         };
-        self.state = State::PendingReply(promise);
-        let State::PendingReply(promise) = &mut self.state else { unreachable!("just set") };
+        self.state = State::Pending(promise);
+        let State::Pending(promise) = &mut self.state else { unreachable!("just set") };
         let until = self.limit.map(|limit| WaitBound { at: limit.at, clock: &*self.ask_clock });
         let in_vain = unsent.wait(until, promise);
         match self.limit {
@@ -367,7 +367,7 @@ impl<R> Waiting<R> {
     }
 
     fn refuse(&mut self, error: AskError) {
-        if let State::PendingReply(promise) = &self.state {
+        if let State::Pending(promise) = &self.state {
             if !promise.is_answered() {
                 // Counted when it is told. The promise leaves here, so that the port is late.
                 self.state = State::Failed(error);
@@ -378,7 +378,7 @@ impl<R> Waiting<R> {
     #[inline]
     fn is_answered(&self) -> bool {
         match &self.state {
-            State::PendingReply(promise) => promise.is_answered(),
+            State::Pending(promise) => promise.is_answered(),
             State::Unsent(..) => false,
             State::Failed(_) | State::Over => true,
         }
@@ -387,7 +387,7 @@ impl<R> Waiting<R> {
     #[inline]
     fn wait(&mut self) -> End<R> {
         self.send_now();
-        if matches!(self.state, State::PendingReply(_)) && !may_block() {
+        if matches!(self.state, State::Pending(_)) && !may_block() {
             return self.end(Err(AskError::WouldBlockWorker), None);
         }
         if self.run_turns() != Reached::Elsewhere {
@@ -457,7 +457,7 @@ impl<R> Waiting<R> {
                 self.set_alarm(limit, waker);
             }
         }
-        let State::PendingReply(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
+        let State::Pending(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
         if promise.register(waker) {
             return Poll::Ready(self.try_end().expect("the promise has just shown its answer"));
         }
@@ -468,10 +468,10 @@ impl<R> Waiting<R> {
     #[inline]
     fn try_end(&mut self) -> Option<End<R>> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::PendingReply(promise) => match promise.take() {
+            State::Pending(promise) => match promise.take() {
                 Ok((outcome, free_slot)) => Some(self.end(outcome, free_slot)),
                 Err(promise) => {
-                    self.state = State::PendingReply(promise);
+                    self.state = State::Pending(promise);
                     None
                 }
             },
@@ -486,7 +486,7 @@ impl<R> Waiting<R> {
 
     /// Ends the ask at its limit, or with an answer that came before the asker could leave.
     fn time_out(&mut self, limit: Limit) -> End<R> {
-        let State::PendingReply(promise) = std::mem::replace(&mut self.state, State::Over) else {
+        let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
             unreachable!("`try_end` ends all others")
         };
         let left = promise.leave();
@@ -554,7 +554,7 @@ impl<R> Drop for Waiting<R> {
     fn drop(&mut self) {
         self.cancel_alarm();
         let row = match &self.state {
-            State::PendingReply(_) | State::Unsent(..) => Some(AskCounter::Cancelled),
+            State::Pending(_) | State::Unsent(..) => Some(AskCounter::Cancelled),
             State::Failed(error) => error.row(),
             State::Over => None,
         };
@@ -578,7 +578,7 @@ impl<R> Awaited for Ask<R> {
     }
 
     fn wake(&mut self, waker: &Waker) {
-        if let State::PendingReply(promise) = &mut self.waiting.state {
+        if let State::Pending(promise) = &mut self.waiting.state {
             promise.wake(waker);
         }
     }

@@ -275,7 +275,7 @@ pub enum AttemptEnd {
     Refused(DeadLetterReason),
     /// The routee is a router itself, and this is what it said.
     Failed(AskError),
-    /// User code panicked: the message's `Clone` or [`Answerable::fork`](crate::Answerable::fork), or [`Request::is_success`](crate::ask::reply::Request::is_success).
+    /// User code panicked: the message's `Clone` or [`Answerable::fork`](crate::ask::Answerable::fork), or [`Request::is_success`](crate::ask::reply::Request::is_success).
     Panicked,
 }
 

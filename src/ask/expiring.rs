@@ -10,12 +10,12 @@ use std::time::Duration;
 /// A message that is of no use after its deadline: made by [`ActorRef::tell_within`].
 ///
 /// The deadline travels in the message, so that it costs nothing where there is none, and holds wherever the message
-/// goes: through routers, queues and stashes. An actor that [skips](crate::ActorBuilder::skip_unwanted) what nobody wants
+/// goes: through routers, queues and stashes. An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) what nobody wants
 /// never gets one whose time is over; any other actor gets it, and may ask [`is_over`](Self::is_over) itself.
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::Expiring;
+/// use pointsman::ask::Expiring;
 /// use std::time::Duration;
 ///
 /// struct Quote {
@@ -94,7 +94,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// it is sent to. The actor's messages must be made from the [`Expiring`], which `#[derive(Message)]` writes for a
     /// variant that holds one.
     ///
-    /// Where the actor [skips](crate::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
+    /// Where the actor [skips](crate::actor::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
     /// is counted as [`skipped`](crate::Ledger::skipped), with the reason
     /// [`Expired`](crate::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
     /// [lets senders wait](crate::OverflowPolicy::Wait), the wait for room ends with the limit, too, and the message is a dead letter.

@@ -101,7 +101,7 @@ impl fmt::Debug for Attempt {
 ///     Get(Call<Get>),
 ///     Sweep,
 /// }
-/// # fn takes<M: pointsman::Answerable + From<Call<Get>>>() {}
+/// # fn takes<M: pointsman::ask::Answerable + From<Call<Get>>>() {}
 /// # takes::<CacheMsg>();
 /// ```
 ///
@@ -109,7 +109,7 @@ impl fmt::Debug for Attempt {
 ///
 /// ```
 /// # use pointsman::prelude::*;
-/// use pointsman::{Answerable, Attempt};
+/// use pointsman::ask::{Answerable, Attempt};
 /// # struct Get(String);
 /// # impl Request for Get {
 /// #     type Reply = Option<u64>;

@@ -15,3 +15,12 @@ pub(crate) mod to_actor; // answers as messages
 pub(crate) mod fork; // one question to several actors
 pub(crate) mod expiring; // messages with a deadline
 pub(crate) mod undelivered; // sinks that get undelivered messages
+
+pub use crate::ask::ask::{Ask, Asker, PendingReply};
+pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
+pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
+pub use crate::ask::expiring::Expiring;
+pub use crate::ask::fork::{Answerable, Attempt};
+pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
+pub use crate::ask::traced::TracedReply;
+pub use crate::core::ask_counts::ReplyCounts;

@@ -11,7 +11,7 @@ use std::sync::Arc as StdArc;
 impl DeadLetters {
     /// Marks the messages of type `M` for which `is_suppressed` is true: what becomes of them when nobody takes
     /// them is of no interest. They are counted, and published as
-    /// [`SuppressedDeadLetter`](crate::SuppressedDeadLetter) instead of as [`DeadLetter`](crate::DeadLetter), and are never logged.
+    /// [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter) instead of as [`DeadLetter`](crate::DeadLetter), and are never logged.
     /// One mark for each type: the last one counts. To mark the type as a whole: `suppress(|_: &M| true)`.
     ///
     /// Control (stop, poison pill, kill, notices of termination) is no message here, and never a dead letter.
@@ -76,14 +76,14 @@ impl DeadLetters {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
-    /// let (sender, into_unsent) = mpsc::channel();
+    /// let (sender, left_over) = mpsc::channel();
     /// let _subscription = system.dead_letters().take::<DeskMsg>(move |undelivered| {
     ///     let _ = sender.send(undelivered.message);
     /// })?;
     /// let desk = system.actor("desk").spawn(|| Desk)?;
     /// desk.stop();
     /// let ask = desk.ask(Buy("apples".into()));
-    /// let DeskMsg::Buy(kept) = into_unsent.recv()?;
+    /// let DeskMsg::Buy(kept) = left_over.recv()?;
     /// assert_eq!(kept.request.0, "apples");
     /// assert!(ask.wait().is_err(), "although the message is kept");
     /// # Ok(())

@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 /// # Equality
 ///
 /// Equal references mean the same: the same incarnation of the same actor, the same router, the same group or
-/// [key](crate::topology::Group::key) of it, the same path at which [nobody](crate::SystemRef::empty_ref) is. Of
+/// [key](crate::group::Group::key) of it, the same path at which [nobody](crate::SystemRef::empty_ref) is. Of
 /// [adapters](Self::contramap) those are equal that have the same target and functions of the same type which have captured
 /// nothing, as [`narrow`](Self::narrow) has; of adapters with other functions, of [functions](Self::from_fn) and of
 /// [recipients](Self::to_recipient) only clones of one reference are. Equal references have equal hashes. Their order is
@@ -115,7 +115,7 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// Each holds the message. [`SendError::OverflowPolicy`] when the mailbox is bounded, full, and refuses;
+    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
     /// [`SendError::Closed`] when the actor has stopped.
     ///
     /// Of a router:
@@ -131,7 +131,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// dead letter if it is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is
     /// there.
     ///
-    /// Of a keyed [group](crate::topology::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
+    /// Of a keyed [group](crate::group::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
     /// its inner router says that the message is for nobody.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
@@ -437,7 +437,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Ends the actor once it has handled everything that this thread has sent so far.
     ///
-    /// Behind a router's reference, and a [backoff supervisor's](crate::Backoff), stands an actor that
+    /// Behind a router's reference, and a [backoff supervisor's](crate::pattern::Backoff), stands an actor that
     /// messages pass by: it ends at once, and its children with it, whatever lies in their mailboxes.
     pub fn poison(&self) {
         if let Some(any) = self.untyped() {

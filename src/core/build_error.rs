@@ -54,7 +54,7 @@ pub enum BuildError {
         /// Why not.
         error: StartError,
     },
-    /// The thread of the timers could not be started. A system with a [`ManualClock`](crate::ManualClock) needs none.
+    /// The thread of the timers could not be started. A system with a [`ManualClock`](crate::time::ManualClock) needs none.
     Timers(StartError),
     /// Something was said of actors at a path, mostly of a router, that none can be.
     Section {
@@ -70,7 +70,7 @@ pub enum BuildError {
         /// What is wrong with it.
         fault: String,
     },
-    /// [Inboxes](crate::Inbox) that are given no other number were to keep 0 messages.
+    /// [Inboxes](crate::pattern::Inbox) that are given no other number were to keep 0 messages.
     ZeroInboxCapacity,
     /// The phases of the coordinated shutdown depend on each other in a circle.
     PhaseCycle(crate::settings::phases::PhaseCycle),

@@ -30,7 +30,7 @@ pub enum Control {
     /// Watch this actor, as if by `Context::watch`.
     Adopt(AnyActorRef),
     /// There is something to do that only the actor itself knows of.
-    Nudge,
+    Wakeup,
     /// Positioned: a watched actor has ended.
     Terminated(Terminated),
     /// Positioned: end, once everything before it is handled.

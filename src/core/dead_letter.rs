@@ -2,7 +2,7 @@ use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
 /// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
-/// [sink](crate::DeadLetters::take) of its type, or is gone.
+/// [sink](crate::dead_letters::DeadLetters::take) of its type, or is gone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeadLetter {
@@ -25,13 +25,13 @@ pub enum DeadLetterReason {
     /// The mailbox was full and let a message go by its policy (counted as dropped, not as dead-lettered).
     Dropped,
     /// Nobody wanted it any more when its turn came, in an actor that
-    /// [skips](crate::ActorBuilder::skip_unwanted) such messages: its asker has gone, or its time is over. Counted as
+    /// [skips](crate::actor::ActorBuilder::skip_unwanted) such messages: its asker has gone, or its time is over. Counted as
     /// skipped, not as dead-lettered.
     Expired,
     /// The router had no routee that took it.
     NoRoutee,
     /// A keyed group's inner router named nobody for it:
-    /// [`KeyRoute::Discard`](crate::topology::KeyRoute::Discard), [`KeyRoute::Default`](crate::topology::KeyRoute::Default).
+    /// [`KeyRoute::Discard`](crate::group::KeyRoute::Discard), [`KeyRoute::Default`](crate::group::KeyRoute::Default).
     Discarded,
     /// Routers route to each other in a circle: see [`SendError::Cycle`].
     Cycle,

@@ -18,7 +18,7 @@ pub(crate) const TARGET: &str = "pointsman::dead_letters";
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::DeadLetterLog;
+/// use pointsman::dead_letters::DeadLetterLog;
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`](crate::DeadLetters::take).
+/// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`](crate::dead_letters::DeadLetters::take).
 #[non_exhaustive]
 pub struct DeadLetterMessage<M> {
     /// The message. Its reply port, if it has one, is closed: who asked has been told already.

@@ -1,6 +1,6 @@
 //! Where messages that nobody took are shown to whoever wants to know.
 //!
-//! Counting is the ledger's business; this only tells: the subscribers of the [event stream](crate::EventStream),
+//! Counting is the ledger's business; this only tells: the subscribers of the [event stream](crate::events::EventStream),
 //! the log (`dead_letter_log.rs`), and the sink of the message's type (`undelivered.rs`). All of them run on the
 //! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
 //! again while the first is being told, so that nothing goes round.
@@ -48,7 +48,7 @@ impl fmt::Display for Unhandled {
 /// Every message that came to nothing: the group of the four kinds of events about them.
 ///
 /// ```
-/// use pointsman::AnyDeadLetter;
+/// use pointsman::dead_letters::AnyDeadLetter;
 /// # use pointsman::prelude::*;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;

@@ -14,8 +14,8 @@ pub enum SendError<M> {
     /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
     /// or there was nobody left to choose, and one that was passed over was itself a router and full.
     Full(M),
-    /// The actor or router has stopped. Of a [group](crate::topology::Group): nobody has the key and nobody is created
-    /// for it, as the inner router or [`stop_spawning`](crate::topology::Group::stop_spawning) says.
+    /// The actor or router has stopped. Of a [group](crate::group::Group): nobody has the key and nobody is created
+    /// for it, as the inner router or [`stop_spawning`](crate::group::Group::stop_spawning) says.
     Closed(M),
     /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
     /// has none.
@@ -26,8 +26,8 @@ pub enum SendError<M> {
     /// No route of a [topology](crate::topology) leads anywhere for the message.
     NoRoute(M),
     /// A keyed group's inner router has named nobody for the message
-    /// ([`KeyRoute::Discard`](crate::topology::KeyRoute::Discard),
-    /// [`KeyRoute::Default`](crate::topology::KeyRoute::Default)). The group lives, and takes others.
+    /// ([`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
+    /// [`KeyRoute::Default`](crate::group::KeyRoute::Default)). The group lives, and takes others.
     Discarded(M),
     /// A routing logic named a routee that does not exist.
     BadPick {
@@ -172,7 +172,7 @@ pub enum SpawnError {
         /// The routee's path.
         path: String,
     },
-    /// A routee that is made before its first turn, as [`goakt`](crate::goakt)'s are, could not be made: its factory
+    /// A routee that is made before its first turn, as [`goakt`](crate::routing::goakt)'s are, could not be made: its factory
     /// returned an error, or panicked.
     Routee {
         /// The router's path.
@@ -212,7 +212,7 @@ pub enum SpawnError {
         /// What is wrong.
         fault: crate::settings::section_fault::SectionFault,
     },
-    /// The parent is stopping or has stopped, or is a [group](crate::topology::Group::mount) that creates no more
+    /// The parent is stopping or has stopped, or is a [group](crate::group::Group::mount) that creates no more
     /// actors.
     ParentStopped {
         /// The parent's path.

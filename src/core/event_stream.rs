@@ -24,8 +24,8 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// The events of one system, by their types. A clone is a handle to the same stream.
 ///
 /// Any type that is `Clone + Send + 'static` can be an event: publish your own. The engine publishes
-/// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::SuppressedDeadLetter),
-/// [`Dropped`](crate::Dropped) and [`Unhandled`](crate::Unhandled), and [`AnyDeadLetter`](crate::AnyDeadLetter) is
+/// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter),
+/// [`Dropped`](crate::dead_letters::Dropped) and [`Unhandled`](crate::dead_letters::Unhandled), and [`AnyDeadLetter`](crate::dead_letters::AnyDeadLetter) is
 /// the group of these four.
 ///
 /// # Delivery
@@ -151,7 +151,7 @@ pub(crate) trait Subscriber: Send + Sync {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{EventGroup, EventTypes};
+/// use pointsman::events::{EventGroup, EventTypes};
 ///
 /// #[derive(Clone)]
 /// struct Opened(u32);

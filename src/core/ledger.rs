@@ -47,17 +47,17 @@ pub struct Ledger {
     /// Messages that a handler got, whatever it made of them.
     pub handled: u64,
     /// Messages that nobody took; each was shown to the subscribers of dead letters, but for what is said at
-    /// [`subscribe`](crate::DeadLetters::subscribe).
+    /// [`subscribe`](crate::dead_letters::DeadLetters::subscribe).
     pub dead_lettered: u64,
     /// Messages that `try_tell` gave back.
     pub handed_back: u64,
     /// Messages that a full mailbox let go by its policy.
     pub dropped: u64,
     /// Messages that nobody wanted any more when their turn came, in actors that
-    /// [skip](crate::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
+    /// [skip](crate::actor::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
     /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,
-    /// Messages in the mailboxes now, in stashes, in [inboxes](crate::Inbox), and in the queues of
+    /// Messages in the mailboxes now, in stashes, in [inboxes](crate::pattern::Inbox), and in the queues of
     /// [balancing pools](crate::routing::Balancing).
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.

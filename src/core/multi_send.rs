@@ -166,7 +166,7 @@ impl<M> UnsentMessage<M> {
 }
 
 /// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
-/// [`Recipient::deliver`](crate::Recipient::deliver) of anything that spreads does. It has no other routes.
+/// [`Recipient::deliver`](crate::actor::Recipient::deliver) of anything that spreads does. It has no other routes.
 ///
 /// # Errors
 ///

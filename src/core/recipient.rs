@@ -44,7 +44,8 @@ pub enum DeliveryStatus {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{DeliveryStatus, Recipient, SendError};
+/// use pointsman::SendError;
+/// use pointsman::actor::{DeliveryStatus, Recipient};
 /// use std::sync::mpsc;
 ///
 /// struct ToChannel(mpsc::Sender<u32>);

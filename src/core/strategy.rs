@@ -123,7 +123,7 @@ enum Decider {
 /// restarted, and whether the siblings share its fate.
 ///
 /// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all
-/// its children, and [`ActorBuilder::on_failure`](crate::ActorBuilder::on_failure) of one child. The child's
+/// its children, and [`ActorBuilder::on_failure`](crate::actor::ActorBuilder::on_failure) of one child. The child's
 /// own wins.
 ///
 /// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a

@@ -59,7 +59,7 @@ impl EventStream {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::{AnyDeadLetter, Unhandled};
+    /// use pointsman::dead_letters::{AnyDeadLetter, Unhandled};
     ///
     /// # struct Monitor;
     /// # impl Actor for Monitor {

@@ -145,7 +145,7 @@ impl Dispatcher {
     ///   that other thread, and may be waiting still when its own send returns.
     /// * Two actors that keep each other busy never let the first send return.
     /// * A thread that sends with a lock held deadlocks if the handler takes that lock.
-    /// * The message of a timer is handled by the thread that moves the [`ManualClock`](crate::ManualClock), or on the
+    /// * The message of a timer is handled by the thread that moves the [`ManualClock`](crate::time::ManualClock), or on the
     ///   timer thread.
     /// * Within a turn, no handler may wait for an answer, for a router or for the system's end, as on a work-stealing
     ///   worker: [`AskError::WouldBlockWorker`](crate::AskError::WouldBlockWorker).

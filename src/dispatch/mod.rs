@@ -1,23 +1,21 @@
-//! Dispatchers say on which threads actors run: their recipes, and their running form.
+//! Dispatchers say on which threads actors run.
 //!
-//! * `work_stealing`: few threads that never wait, one per core
-//!   ([`crate::scheduler::pool`]).
-//! * `blocking`: a growing pool of threads for handlers that block.
-//! * `pinned`: one thread for each actor.
-//! * `calling_thread`: no thread at all; the thread that wakes an actor runs it; for
-//!   tests.
-//! * [`stepping`]: in the place of all these, the thread of a test.
+//! A [`Dispatcher`] describes the threads; the builder of the system names it, and an actor, a router or a group chooses
+//! it by that name.
 //!
-//! `OnDemand` lets the threads of the first two end while they have no actors.
-//!
-//! The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Home`, which says where
-//! the actor's token goes. A shared queue in front of several actors (`balancing`) is no home of its own: the actors
-//! run on their own dispatcher, and take their messages from the queue.
-//!
-//! Two files serve several of these:
-//! * `threads.rs` joins threads that come and go;
-//! * `mailbox_defaults.rs` has the rules of a dispatcher for the mailboxes of its actors.
+//! | dispatcher | threads | for |
+//! |---|---|---|
+//! | [`WorkStealing`] | few threads that never wait, one per core | most actors |
+//! | [`Blocking`] | a pool that grows | handlers that block |
+//! | [`Pinned`] | one thread for each actor | actors that may not share a thread |
+//! | [`CallingThread`] | none: the thread that wakes an actor runs it | tests |
 
+// In the place of all these, `stepping.rs` runs actors on the thread of a test. `on_demand.rs` lets the threads of the
+// first two end while they have no actors.
+//
+// The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Placement`, which says where
+// the actor's token goes. A shared queue in front of several actors (`shared_queue.rs`) is no placement: the actors run
+// on their own dispatcher, and take their messages from the queue.
 pub(crate) mod dispatcher; // recipes for threads
 pub(crate) mod running; // a dispatcher whose threads run
 pub(crate) mod placement; // where a single actor runs
@@ -30,3 +28,8 @@ pub(crate) mod threads; // joins threads that come and go
 pub(crate) mod shared_queue; // one queue in front of several actors
 pub(crate) mod mailbox_defaults; // rules of a dispatcher for mailboxes
 pub(crate) mod may_block; // whether the calling thread may wait
+
+pub use crate::dispatch::dispatcher::{
+    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
+};
+pub use crate::scheduler::error::StartError;

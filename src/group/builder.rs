@@ -77,7 +77,7 @@ impl GroupBuilder {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::topology::{KeyRoute, SpawnInfo};
+    /// use pointsman::group::{KeyRoute, SpawnInfo};
     ///
     /// #[derive(Clone)]
     /// enum LedgerMsg {
@@ -247,7 +247,7 @@ type Check = fn(&AnyActorRef, &MemberSettings, &dyn Fn() -> String) -> Result<An
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::{RestartPolicy, WhileRestarting};
+/// use pointsman::group::{RestartPolicy, WhileRestarting};
 /// use std::time::Duration;
 /// # struct Session;
 /// # impl Actor for Session {
@@ -295,7 +295,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     }
 
     /// Gives each actor of the group this mailbox, or the one that the system knows by this name: as
-    /// [`ActorBuilder::mailbox`](crate::ActorBuilder::mailbox).
+    /// [`ActorBuilder::mailbox`](crate::actor::ActorBuilder::mailbox).
     pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
         self.settings.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
         self
@@ -308,8 +308,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     }
 
     /// Lets each actor skip messages that are not wanted any more when their turn comes, as
-    /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
-    /// [`Expiring`](crate::Expiring) messages whose time is over.
+    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
+    /// [`Expiring`](crate::ask::Expiring) messages whose time is over.
     pub fn skip_unwanted(mut self) -> Self
     where
         M: Answerable,
@@ -348,7 +348,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// # Errors
     ///
     /// [`SpawnError`] for a restart policy that makes no sense, an unknown dispatcher, a mailbox that the actors cannot
-    /// have, and in the cases of [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). Nothing is left behind.
+    /// have, and in the cases of [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn). Nothing is left behind.
     pub fn spawn(self) -> Result<Group<M, K>, SpawnError> {
         let parent = self.parent.map_err(|system| SpawnError::ShutDown { system })?;
         let system = parent.core().system.clone();

@@ -37,7 +37,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     /// `decode` changes nothing; its error is the reason to reject the configuration as a whole. `apply` gets the
     /// decoded value and puts it into effect:
     ///
-    /// * First it [replaces the state](crate::topology::RouterState::update) of the key router.
+    /// * First it [replaces the state](crate::group::RouterState::update) of the key router.
     /// * Then it [mounts](Group::mount) the keys that must have an actor. An error of this is in the log, too.
     /// * Then it tells the actors, by a message that the key router sends to all; without actors the message is a dead
     ///   letter.

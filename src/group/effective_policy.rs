@@ -39,15 +39,15 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 }
 
 impl<M: Send + 'static, K: GroupKey> Group<M, K> {
-    /// Sets another restart policy for the actors of this group than the [plan's](crate::topology::GroupPlan::restart);
+    /// Sets another restart policy for the actors of this group than the [plan's](crate::group::GroupPlan::restart);
     /// `None` returns to the plan's policy. Call this when the group's
-    /// [configuration](crate::topology::GroupPlan::config) changes. An actor that has [its own
+    /// [configuration](crate::group::GroupPlan::config) changes. An actor that has [its own
     /// policy](crate::Context::set_restart_policy) keeps it. The policy holds for failures and ends from now on; a
     /// restart that already waits keeps its time.
     ///
     /// # Errors
     ///
-    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn).
+    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::group::GroupPlan::spawn).
     /// Nothing changes then.
     pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), PolicyError> {
         PolicyError::check(policy.as_ref())?;

@@ -47,7 +47,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     }
 
     /// Returns a reference to the actor that has this key when a message is sent. If the key is free then, the actor is
-    /// created, as by [`KeyRoute::Unicast`](crate::topology::KeyRoute::Unicast). The reference therefore survives the
+    /// created, as by [`KeyRoute::Unicast`](crate::group::KeyRoute::Unicast). The reference therefore survives the
     /// actor's end.
     ///
     /// The reference's [`path`](ActorRef::path) is the group's, and an actor that watches the reference watches the
@@ -112,7 +112,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     /// letters, because the actor is not restarted any more.
     ///
     /// By default each mailbox closes, each actor handles the messages that it has and ends, and the group refuses
-    /// messages from now on. In a group that [terminates by a message](crate::topology::GroupPlan::terminate_by) each
+    /// messages from now on. In a group that [terminates by a message](crate::group::GroupPlan::terminate_by) each
     /// actor gets that message and decides when it ends; meanwhile the group routes. If the message for an actor panics
     /// while it is made, that actor's mailbox closes as by default. A second call closes the mailboxes in any case.
     ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpawnCause {
-    /// The key was [mounted](crate::topology::Group::mount), by user code or by the group's configuration.
+    /// The key was [mounted](crate::group::Group::mount), by user code or by the group's configuration.
     Mounted,
     /// A message came for the key.
     OnMessage,

@@ -34,7 +34,7 @@ impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> InnerRouter<M, K> f
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::{MapRouter, KeyRoute};
+/// use pointsman::group::{KeyRoute, MapRouter};
 /// # struct Shard;
 /// # impl Actor for Shard {
 /// #     type Message = u64;

@@ -13,7 +13,7 @@
 /// | [`Broadcast`](Self::Broadcast) | – | get a copy, in no order | closed, that copy alone |
 /// | [`Discard`](Self::Discard), [`Default`](Self::Default) | discarded | discarded | discarded |
 ///
-/// For an actor that waits for its restart, the group's [`WhileRestarting`](crate::topology::WhileRestarting) says what
+/// For an actor that waits for its restart, the group's [`WhileRestarting`](crate::group::WhileRestarting) says what
 /// happens to the message.
 ///
 /// *Closed* means that the message comes back as [`SendError::Closed`](crate::SendError::Closed), or is a dead letter
@@ -51,7 +51,7 @@ impl<K> KeyRoute<K> {
     /// Returns the outcome with each key replaced by the result of `change`.
     ///
     /// ```
-    /// use pointsman::topology::KeyRoute;
+    /// use pointsman::group::KeyRoute;
     ///
     /// assert_eq!(KeyRoute::Unicast(3).map(|key| key * 2), KeyRoute::Unicast(6));
     /// assert_eq!(KeyRoute::<u8>::Broadcast.map(u64::from), KeyRoute::Broadcast);
@@ -72,7 +72,7 @@ impl<K> KeyRoute<K> {
     /// Returns this outcome, or `other` in the place of [`Default`](Self::Default).
     ///
     /// ```
-    /// use pointsman::topology::KeyRoute;
+    /// use pointsman::group::KeyRoute;
     ///
     /// assert_eq!(KeyRoute::Default.or(KeyRoute::Unicast(1)), KeyRoute::Unicast(1));
     /// assert_eq!(KeyRoute::Discard.or(KeyRoute::Unicast(1)), KeyRoute::Discard);

@@ -2,46 +2,46 @@
 //!
 //! ```text
 //!              reference      key router                key table
-//!   sender ──▶ ActorRef<M> ── Outcome::Unicast(k) ────▶ actor of key k ──▶ mailbox
+//!   sender ──▶ ActorRef<M> ── KeyRoute::Unicast(k) ───▶ actor of key k ──▶ mailbox
 //!                                                       created if absent
 //! ```
 //!
 //! All actors of a group are of a single kind. The group's reference is an [`ActorRef`](crate::ActorRef). The sender's
-//! thread routes each message: the group's key router answers with an [`Outcome`](outcome::Outcome) that names keys,
+//! thread routes each message: the group's key router answers with a [`KeyRoute`] that names keys,
 //! and the message goes straight into the mailboxes of their actors. An absent actor is created on the way. At most one
 //! actor is created for a key, however many senders race, and the message that created the actor is its first message.
 //!
 //! Level one, routes between groups, is in [`topology`](crate::topology). Two-level routing is elfo's; the typed form
 //! is ours.
-//!
-//! The user's side:
-//!
-//! * `builder.rs` describes and creates a group, and `group.rs` is its handle.
-//! * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
-//! * `key_router.rs` is the trait of key routers, and `key_routing.rs` is their answer.
-//!
-//! A message's way:
-//!
-//! * `key_route.rs` takes a message to its keys.
-//! * `key_table.rs` finds the actor of a key.
-//! * `state.rs` is shared by the references, the handle and the head, and creates the actor of a key.
-//! * `key_entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
-//!   actor's state.
-//! * `successors.rs` keeps the actors that wait for the end of a passivated actor, and `forward.rs` takes a waiting
-//!   message to the next actor of its key.
-//!
-//! Failures and ends:
-//!
-//! * `head.rs` is the parent of the actors, and `supervision.rs` decides about failed and ended actors.
-//! * `restart_policy.rs` says when an actor comes again, and `effective_policy.rs` says which policy counts.
-//! * `pending_restarts.rs` lists the actors that wait for their restart, and `delayed_restart.rs` restarts them.
-//! * `termination.rs` ends a group.
-//!
-//! Statuses and configuration:
-//!
-//! * `status.rs` keeps the statuses of actors and tells subscribers, and `subscribe.rs` adds subscribers.
-//! * `self_report.rs` lets an actor set its own status and restart policy.
-//! * `config.rs` is a group's section of the configuration, and `config_hooks.rs` lets a group follow it.
+
+// The user's side:
+//
+// * `builder.rs` describes and creates a group, and `group.rs` is its handle.
+// * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
+// * `key_router.rs` is the trait of key routers, and `key_routing.rs` is their answer.
+//
+// A message's way:
+//
+// * `key_route.rs` takes a message to its keys.
+// * `key_table.rs` finds the actor of a key.
+// * `state.rs` is shared by the references, the handle and the head, and creates the actor of a key.
+// * `key_entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
+//   actor's state.
+// * `successors.rs` keeps the actors that wait for the end of a passivated actor, and `forward.rs` takes a waiting
+//   message to the next actor of its key.
+//
+// Failures and ends:
+//
+// * `head.rs` is the parent of the actors, and `supervision.rs` decides about failed and ended actors.
+// * `restart_policy.rs` says when an actor comes again, and `effective_policy.rs` says which policy counts.
+// * `pending_restarts.rs` lists the actors that wait for their restart, and `delayed_restart.rs` restarts them.
+// * `termination.rs` ends a group.
+//
+// Statuses and configuration:
+//
+// * `status.rs` keeps the statuses of actors and tells subscribers, and `subscribe.rs` adds subscribers.
+// * `self_report.rs` lets an actor set its own status and restart policy.
+// * `config.rs` is a group's section of the configuration, and `config_hooks.rs` lets a group follow it.
 
 pub(crate) mod builder;
 pub(crate) mod group;
@@ -68,3 +68,14 @@ pub(crate) mod subscribe;
 pub(crate) mod self_report;
 pub(crate) mod config;
 pub(crate) mod config_hooks;
+
+pub use crate::group::builder::{GroupBuilder, GroupPlan, Singleton};
+pub use crate::group::config::GroupConfig;
+pub use crate::group::effective_policy::PolicyError;
+pub use crate::group::group::Group;
+pub use crate::group::key::GroupKey;
+pub use crate::group::key_entry::{SpawnCause, SpawnInfo};
+pub use crate::group::key_router::{InnerRouter, MapRouter, RouterState};
+pub use crate::group::key_routing::KeyRoute;
+pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
+pub use crate::group::status::{ActorStatus, StatusReport};

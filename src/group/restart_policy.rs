@@ -10,7 +10,7 @@ const FACTOR_DEFAULT: f64 = 2.0;
 /// lived for [long enough](Self::auto_reset) is restarted at once, and the count begins anew.
 ///
 /// ```
-/// use pointsman::topology::RestartPolicy;
+/// use pointsman::group::RestartPolicy;
 /// use std::time::Duration;
 ///
 /// let policy = RestartPolicy::on_failure(Duration::from_secs(1), Duration::from_secs(60)).max_retries(5);
@@ -87,7 +87,7 @@ impl RestartPolicy {
     /// Limits the restarts of an actor in a row; the default is no limit. An actor beyond the limit is given up: its
     /// key is free, and the next message for the key creates the actor afresh.
     ///
-    /// [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn) refuses a limit above 0 if every life, however short,
+    /// [`GroupPlan::spawn`](crate::group::GroupPlan::spawn) refuses a limit above 0 if every life, however short,
     /// would begin the count anew: if `min` is 0 and [`auto_reset`](Self::auto_reset) is not set, or if `auto_reset` is
     /// 0.
     pub fn max_retries(mut self, count: u32) -> Self {

@@ -50,9 +50,9 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Reports that something is wrong with this actor, which continues to work. The
-    /// [subscribers](crate::topology::Group::subscribe_statuses) of its group are told. The report holds until
+    /// [subscribers](crate::group::Group::subscribe_statuses) of its group are told. The report holds until
     /// [`set_normal`](Self::set_normal), another reason, or the end of the present state. Nothing happens for an actor
-    /// that is in no [group](crate::topology::Group), has failed, or is ending.
+    /// that is in no [group](crate::group::Group), has failed, or is ending.
     pub fn set_alarming(&self, reason: &str) {
         if let Some(report) = self.group_report() {
             report.report_status(&self.me().any_local(), ActorStatus::Alarming(reason.into()));
@@ -66,16 +66,16 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// Sets a restart policy for this actor alone, in the place of its [group's](crate::topology::GroupPlan::restart);
+    /// Sets a restart policy for this actor alone, in the place of its [group's](crate::group::GroupPlan::restart);
     /// `None` returns to the group's policy. The policy holds for the present state: the next state begins with the
-    /// group's policy. Nothing happens for an actor that is in no [group](crate::topology::Group).
+    /// group's policy. Nothing happens for an actor that is in no [group](crate::group::Group).
     ///
     /// The order of precedence is elfo's: the actor's own policy goes before the policy of the
-    /// [configuration](crate::topology::Group::set_restart_policy), which goes before the plan's.
+    /// [configuration](crate::group::Group::set_restart_policy), which goes before the plan's.
     ///
     /// # Errors
     ///
-    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::topology::GroupPlan::spawn).
+    /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::group::GroupPlan::spawn).
     /// Nothing changes then.
     pub fn set_restart_policy(
         &self,

@@ -7,7 +7,7 @@
 //! lock of the shard under which the next actor is put in its place.
 //!
 //! A key reports its present status to a subscriber at their first meeting: at a change, or when the subscriber looks
-//! at all keys, whichever is first. [`Life::told`](crate::group::key_entry::Life) is the number of the last subscription
+//! at all keys, whichever is first. [`Life::told`](crate::group::key_entry::KeyLife) is the number of the last subscription
 //! that the key has met.
 
 use crate::core::actor_ref::ActorRef;
@@ -66,7 +66,7 @@ impl fmt::Display for ActorStatus {
     }
 }
 
-/// A status report tells a [subscriber](crate::topology::Group::subscribe_statuses) how the actor of a key is.
+/// A status report tells a [subscriber](crate::group::Group::subscribe_statuses) how the actor of a key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusReport<K> {

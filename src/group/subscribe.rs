@@ -23,7 +23,7 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::topology::{ActorStatus, StatusReport};
+    /// use pointsman::group::{ActorStatus, StatusReport};
     /// use std::sync::mpsc::channel;
     ///
     /// struct Disk;

@@ -11,7 +11,7 @@ use crate::group::state::{GroupPhase, GroupState, Termination};
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
-    /// Ends the group: see [`Group::terminate`](crate::topology::Group::terminate).
+    /// Ends the group: see [`Group::terminate`](crate::group::Group::terminate).
     pub(crate) fn terminate(&self, reason: &str) {
         match &self.termination {
             // Of several first calls at once a single call advances the openness.

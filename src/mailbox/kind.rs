@@ -245,7 +245,7 @@ impl Mailbox {
 
     /// Sets how many messages an actor with this mailbox may [stash](crate::Context::stash) at a time; the default is
     /// any number. With 0 the actor can stash none. The setting of the actor's
-    /// [builder](crate::ActorBuilder::stash_capacity) or [deployment](crate::Deployment::stash_capacity) takes
+    /// [builder](crate::actor::ActorBuilder::stash_capacity) or [deployment](crate::settings::Deployment::stash_capacity) takes
     /// precedence.
     ///
     /// In a configuration this is `stash-capacity` of the mailbox's section (the key is Akka's).

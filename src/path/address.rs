@@ -12,9 +12,9 @@ pub(crate) const SCHEME: &str = "pointsman";
 /// A host is a name, an IPv4 address, or an IPv6 address in brackets.
 ///
 /// ```
-/// use pointsman::SystemAddress;
+/// use pointsman::path::SystemAddress;
 ///
-/// # fn main() -> Result<(), pointsman::PathError> {
+/// # fn main() -> Result<(), pointsman::path::PathError> {
 /// let address = SystemAddress::remote("shop", "10.0.0.7", 25520)?;
 /// assert_eq!(address.to_string(), "pointsman://shop@10.0.0.7:25520");
 /// assert_eq!("pointsman://shop".parse::<SystemAddress>()?, SystemAddress::local("shop")?);

@@ -539,7 +539,7 @@ impl<M: Send + 'static> BackoffSupervisor<M> {
     }
 
     /// How often the child was created anew, or is about to be, since the last reset. When this has grown,
-    /// the timer of the next creation is set: a test moves its [`ManualClock`](crate::ManualClock) then.
+    /// the timer of the next creation is set: a test moves its [`ManualClock`](crate::time::ManualClock) then.
     pub fn restarts(&self) -> u32 {
         // Ordering: Acquire; pairs with the Release store in `set_count`.
         self.shared.restarts.load(Ordering::Acquire)
@@ -591,7 +591,7 @@ impl ActorBuilder {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::Backoff;
+    /// use pointsman::pattern::Backoff;
     /// use std::time::Duration;
     ///
     /// struct Printer;

@@ -42,7 +42,7 @@ pub struct Behavior<A: Actor> {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Behavior, Behaviors, Handled};
+/// use pointsman::pattern::{Behavior, Behaviors, Handled};
 ///
 /// enum LampMsg {
 ///     Press,

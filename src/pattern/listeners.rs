@@ -13,7 +13,7 @@ use std::fmt;
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::{Listeners, ListenerMessage};
+/// use pointsman::pattern::{ListenerMessage, Listeners};
 ///
 /// enum MeterMsg {
 ///     Reading(u32),

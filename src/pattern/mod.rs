@@ -13,3 +13,10 @@ pub(crate) mod listeners;
 pub(crate) mod pipe;
 pub(crate) mod task_timer;
 pub(crate) mod temp_actor;
+
+pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
+pub use crate::pattern::behavior::{Behavior, Behaviors, Handled};
+pub use crate::pattern::inbox::{Inbox, InboxError};
+pub use crate::pattern::listeners::{ListenerMessage, Listeners};
+pub use crate::pattern::pipe::PipeError;
+pub use crate::settings::backoff_error::BackoffError;

@@ -64,7 +64,7 @@ impl<M: Send + 'static> Context<M> {
     /// that needs one (for its sockets, its timers) must be spawned there, and its handle piped.
     ///
     /// ```
-    /// use pointsman::PipeError;
+    /// use pointsman::pattern::PipeError;
     /// use pointsman::prelude::*;
     ///
     /// enum ShopMsg {
@@ -131,7 +131,7 @@ impl SystemRef {
     /// messages, as [`Context::pipe_to_self`] tells.
     ///
     /// ```
-    /// use pointsman::PipeError;
+    /// use pointsman::pattern::PipeError;
     /// use pointsman::prelude::*;
     /// # use std::sync::mpsc;
     /// # struct Shop(mpsc::Sender<u32>);

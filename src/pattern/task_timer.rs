@@ -49,7 +49,7 @@ use std::time::Duration;
 /// missed.
 ///
 /// ```
-/// use pointsman::ManualClock;
+/// use pointsman::time::ManualClock;
 /// use pointsman::prelude::*;
 /// use std::sync::mpsc;
 /// use std::time::Duration;
@@ -519,7 +519,7 @@ impl fmt::Debug for Cancellable {
 pub enum ScheduleError {
     /// A repeating task has a period or delay of zero.
     ZeroPeriod,
-    /// A delay or period is longer than [`TaskTimer::DELAY_MAX`](crate::TaskTimer::DELAY_MAX).
+    /// A delay or period is longer than [`TaskTimer::DELAY_MAX`](crate::timers::TaskTimer::DELAY_MAX).
     TooLong {
         /// What was asked for.
         delay: Duration,

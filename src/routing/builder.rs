@@ -76,7 +76,7 @@ impl RouterBuilder {
     /// restart.
     ///
     /// The recipe gets the routee's context, unlike that of
-    /// [`ActorBuilder::spawn`](crate::ActorBuilder::spawn), and all routees share it: clone what it captures.
+    /// [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn), and all routees share it: clone what it captures.
     ///
     /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have
     /// generated names. They begin when the router routes already: a routee finds its path, its parent and
@@ -132,15 +132,15 @@ impl RouterBuilder {
     ///
     /// ```
     /// # use pointsman::prelude::*;
-    /// # struct BlockDepot;
-    /// # impl Actor for BlockDepot {
+    /// # struct Depot;
+    /// # impl Actor for Depot {
     /// #     type Message = u64;
     /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
-    /// let north = system.actor("north").spawn(|| BlockDepot)?;
-    /// let west = system.router("west").pool(2, |_| BlockDepot).spawn()?;
+    /// let north = system.actor("north").spawn(|| Depot)?;
+    /// let west = system.router("west").pool(2, |_| Depot).spawn()?;
     /// let depots = system.router("depots").group([north, west.to_ref()]).spawn()?;
     /// depots.tell(7u64);
     /// # Ok(())

@@ -37,7 +37,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
     /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a
     /// path that is none, [settings](crate::routing::RouterSettings) of the system that the router cannot have, and
-    /// what is said at [`ActorBuilder::spawn`](crate::ActorBuilder::spawn). The name is free when this returns, and what
+    /// what is said at [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn). The name is free when this returns, and what
     /// was begun ends by itself; where the plan itself is wrong, nothing was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {

@@ -25,7 +25,7 @@ use std::any::Any;
 ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
 ///         match routees.len() {
 ///             0 => Pick::None,
-///             n => Pick::PendingRestart(*number as usize % 2 % n),
+///             n => Pick::One(*number as usize % 2 % n),
 ///         }
 ///     }
 /// }

@@ -88,7 +88,7 @@ pub(crate) struct RouteeSettings {
     pub queue: Option<Mailbox>,
     /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
     pub are_numbered: bool,
-    /// They take other messages than the router: they are [`NewRoutee::ReplyDestination`] another reference.
+    /// They take other messages than the router: they are [`NewRoutee::Behind`] another reference.
     pub are_behind: bool,
 }
 
@@ -221,7 +221,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// Gives a pool's routees this mailbox, or the one that the system knows by this name: as
-    /// [`ActorBuilder::mailbox`](crate::ActorBuilder::mailbox).
+    /// [`ActorBuilder::mailbox`](crate::actor::ActorBuilder::mailbox).
     pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
         self.settings.mailbox = MailboxKind::Chosen(Some(mailbox.into()));
         self
@@ -282,9 +282,9 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// Has a pool's routees skip messages that nobody wants any more when their turn comes, as
-    /// [`ActorBuilder::skip_unwanted`](crate::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
+    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
     /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted),
-    /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::Expiring) messages whose time is over. The routees of
+    /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::ask::Expiring) messages whose time is over. The routees of
     /// a group say it themselves: for a group this is an error of `spawn`.
     ///
     /// ```

@@ -155,7 +155,7 @@ impl<'a> RouteContext<'a> {
     /// Says that this routee will be sent copies of messages which others get, too, after the message's way through
     /// the router has ended: by [`ActorRef::tell`], which cannot tell. To be called before each such copy is sent, from
     /// here or by whoever delivers it; from then on what the routee leaves behind becomes dead letters, as after
-    /// [`copies`](Self::copies). May run code of the user's, that of a [`Recipient`](crate::Recipient).
+    /// [`copies`](Self::copies). May run code of the user's, that of a [`Recipient`](crate::actor::Recipient).
     #[inline]
     pub fn copies_later<M: Send + 'static>(&self, routee: &ActorRef<M>) {
         routee.expect_copies();

@@ -24,7 +24,7 @@ use std::sync::Arc as StdArc;
 /// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
 /// | a function, a [`Recipient`], an [adapter](ActorRef::contramap) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`], [`ActorRef::narrow`] | an [equal](ActorRef#equality) reference | if an actor stands behind |
 /// | the same with a name | [`with_identity`](Self::with_identity) | one with the same identity | the same |
-/// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | one of an equal [`Selection`](crate::Selection) | no |
+/// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | one of an equal [`Selection`](crate::selection::Selection) | no |
 /// | several | [`several`](Self::several) | one of equal elements in the same order | no |
 /// | none | [`none`](Self::none) | any other none | no |
 pub struct Routee<M> {

@@ -24,7 +24,7 @@ const _: () = assert!(SLEEPERS.count_ones() as usize == SEAT_COUNT_MAX);
 pub(crate) struct IdleWord {
     /// ```text
     ///  63        48 47             32 31                     0
-    /// |  always 0  | searching count |  sleep mask, bit = make_slot |
+    /// |  always 0  | searching count |  sleep mask, bit = seat |
     /// ```
     word: AtomicU64,
 }
@@ -129,7 +129,7 @@ impl IdleWord {
         }
     }
 
-    /// Announces that the worker of `make_slot` is about to sleep; a searcher stops searching in the same step.
+    /// Announces that the worker of `seat` is about to sleep; a searcher stops searching in the same step.
     pub(crate) fn announce(&self, seat: usize, searching: bool) {
         let change = if searching { bit(seat).wrapping_sub(SEARCHER) } else { bit(seat) };
         // Ordering: Release; pairs with the Acquire exchange in `wake_one_from`: the thread that takes the bit finds

@@ -83,7 +83,7 @@ impl Selection {
     /// `wrap` runs in the turn of the answering actor. If it panics, that answer is lost.
     ///
     /// ```
-    /// use pointsman::ActorIdentity;
+    /// use pointsman::selection::ActorIdentity;
     /// use pointsman::prelude::*;
     ///
     /// struct Finder;

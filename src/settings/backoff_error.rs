@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The settings of a [`Backoff`](crate::Backoff) contradict each other or have a value that is not allowed.
+/// The settings of a [`Backoff`](crate::pattern::Backoff) contradict each other or have a value that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BackoffError {

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Akka's deployment sections.
 ///
 /// ```
-/// use pointsman::Deployment;
+/// use pointsman::settings::Deployment;
 ///
 /// let deployment = Deployment::new().dispatcher("blocking").mailbox("small").stash_capacity(100);
 /// ```

@@ -6,3 +6,7 @@ pub(crate) mod section_fault; // faults of the settings of a router
 pub(crate) mod resizer_error; // errors of a resizer
 pub(crate) mod backoff_error; // errors of a backoff supervisor
 pub(crate) mod phases; // the phases of a coordinated shutdown
+
+pub use crate::settings::deployment::{Deployment, PatternError};
+pub use crate::settings::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
+pub use crate::settings::section_fault::SectionFault;

@@ -30,7 +30,7 @@ macro_rules! keys {
     )*};
 }
 
-/// A system's settings of the router at a path: [`Deployment::router`](crate::Deployment::router), or a `router` table
+/// A system's settings of the router at a path: [`Deployment::router`](crate::settings::Deployment::router), or a `router` table
 /// in a configuration file. They take precedence over the code, key by key.
 ///
 /// Only the code decides whether an actor is a router. A key that does not concern the router, such as `within` for a
@@ -38,7 +38,7 @@ macro_rules! keys {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::Deployment;
+/// use pointsman::settings::Deployment;
 /// use pointsman::routing::RouterSettings;
 /// # struct Worker;
 /// # impl Actor for Worker {
@@ -169,7 +169,7 @@ impl RouterSettings {
     }
 
     /// Sets the name of the dispatcher of a pool's routees, where the code names none.
-    /// [`Deployment::dispatcher`](crate::Deployment::dispatcher) always takes precedence.
+    /// [`Deployment::dispatcher`](crate::settings::Deployment::dispatcher) always takes precedence.
     pub fn pool_dispatcher(mut self, name: &str) -> Self {
         self.pool_dispatcher = Some(name.to_owned());
         self

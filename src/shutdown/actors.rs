@@ -40,8 +40,8 @@ impl CoordinatedShutdown {
     /// with the system, and what is in their mailboxes becomes dead letters, counted.
     ///
     /// Not for a router: poisoned, it stops its routees with what they have. Its task [drains](crate::Router::drain) it
-    /// and waits until it has [ended](ActorRef::when_ended). Nor for a [backoff supervisor](crate::Backoff), which does
-    /// so with its child: give it a [last message](crate::Backoff::last_message) by
+    /// and waits until it has [ended](ActorRef::when_ended). Nor for a [backoff supervisor](crate::pattern::Backoff), which does
+    /// so with its child: give it a [last message](crate::pattern::Backoff::last_message) by
     /// [`add_actor_termination`](Self::add_actor_termination).
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub struct StillBusy {
 ///
 /// Quiet systems may have more to come: timers that are not due, futures that are [piped](crate::Context::pipe_to_self) and
 /// wait for something outside, data in sockets, messages that an actor has [stashed](crate::Context::stash) or an
-/// [`Inbox`](crate::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::ManualClock) is seen, since whoever moves
+/// [`Inbox`](crate::pattern::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::time::ManualClock) is seen, since whoever moves
 /// the clock fires it. An actor that is suspended with messages in its mailbox is not quiet.
 ///
 /// On a [`TestSystem`](crate::testkit::TestSystem) turns are run until idle, and nothing is waited for.

@@ -25,7 +25,7 @@ pub type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
 /// A clock that goes on from where an earlier run of the program stopped:
 /// ```
 /// use std::time::Duration;
-/// use pointsman::{Clock, SystemClock};
+/// use pointsman::time::{Clock, SystemClock};
 ///
 /// struct Continued {
 ///     earlier: Duration,
@@ -68,7 +68,7 @@ pub trait Clock: Send + Sync + 'static {
 ///
 /// # Examples
 /// ```
-/// use pointsman::{Clock, SystemClock};
+/// use pointsman::time::{Clock, SystemClock};
 ///
 /// let clock = SystemClock::new();
 /// let earlier = clock.now();
@@ -87,7 +87,7 @@ pub struct SystemClock {
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use pointsman::{Clock, ManualClock};
+/// use pointsman::time::{Clock, ManualClock};
 ///
 /// let clock = ManualClock::new();
 /// let handle = clock.clone();

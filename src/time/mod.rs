@@ -5,3 +5,5 @@ pub(crate) mod wheel; // the timing wheel
 pub(crate) mod timers; // the timers of a system
 pub(crate) mod alarm; // wakers that wait for a time
 pub(crate) mod no_system; // a clock for asks that belong to no system
+
+pub use crate::time::clock::{AdvanceHook, Clock, ManualClock, SystemClock};

@@ -2,7 +2,7 @@
 //!
 //! The thread starts with the system, so setting a timer asks the machine for nothing and cannot be refused. The thread
 //! sleeps while no timer waits. With a clock that is moved by hand there is no thread at all: the thread that moves the
-//! clock fires each timer that has come due, before [`ManualClock::advance`](crate::ManualClock::advance) returns.
+//! clock fires each timer that has come due, before [`ManualClock::advance`](crate::time::ManualClock::advance) returns.
 //!
 //! The lock is held for the wheel's own work only. Timers that fire or are cancelled are run and dropped without the
 //! lock, since wakers and messages are user code.

@@ -95,7 +95,7 @@ impl Topology {
     /// The configuration goes to the groups in two phases: each group validates its section, and only if no group
     /// rejects do all groups get their sections. A group whose section has not changed is left out of both phases,
     /// unless `force` is set. A group without a section has an empty section. A keyed group without
-    /// [`config`](crate::topology::GroupPlan::config) looks at nothing in its section.
+    /// [`config`](crate::group::GroupPlan::config) looks at nothing in its section.
     ///
     /// An [entrypoint](super::DeclaredGroup::entrypoint) may call this from the moment on at which it gets its own, empty
     /// configuration, while the topology still [starts](Self::start). The text is then the first configuration of the

@@ -140,7 +140,7 @@ pub struct SendRefused<M> {
 }
 
 impl<M> SendRefused<M> {
-    /// Returns the error of the simple verbs: [`SendError::OverflowPolicy`] if any recipient was full.
+    /// Returns the error of the simple verbs: [`SendError::Full`] if any recipient was full.
     pub fn into_error(self) -> SendError<M> {
         match self.report {
             _ if !self.has_route => SendError::NoRoute(self.message),

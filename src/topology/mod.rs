@@ -6,12 +6,12 @@
 //!                          └── condition holds ──▶ wrapped as the group's type ──▶ group's reference
 //! ```
 //!
-//! A group is declared with a name, gets its routes, and is then mounted: a keyed [`Group`], an actor or a router
+//! A group is declared with a name, gets its routes, and is then mounted: a keyed [`Group`](crate::group::Group), an actor or a router
 //! stands behind it. A member of a group sends a message by an [`Outlet`], without naming a recipient. The message
 //! goes, in the sender's thread, to each group to which a route of the sender's group holds. There it is wrapped as a
 //! message of that group's type, and is sent to the group's reference.
 //!
-//! Level two, from a keyed group to its actors, is told at [`Group`]. Two-level routing is elfo's; the typed form is
+//! Level two, from a keyed group to its actors, is told at [`Group`](crate::group::Group). Two-level routing is elfo's; the typed form is
 //! ours.
 //!
 //! The files, in reading order:
@@ -41,16 +41,6 @@ pub(crate) mod subscribe;
 pub(crate) mod wraps;
 
 pub use crate::core::multi_send::{SendMode, SendReport};
-pub use crate::group::builder::{GroupBuilder, GroupPlan, Singleton};
-pub use crate::group::config::GroupConfig;
-pub use crate::group::effective_policy::PolicyError;
-pub use crate::group::group::Group;
-pub use crate::group::key::GroupKey;
-pub use crate::group::key_entry::{SpawnCause, SpawnInfo};
-pub use crate::group::key_router::{InnerRouter, MapRouter, RouterState};
-pub use crate::group::key_routing::KeyRoute;
-pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
-pub use crate::group::status::{ActorStatus, StatusReport};
 pub use crate::topology::ask_all::AskAll;
 pub use crate::topology::dot::RouteEdge;
 pub use crate::topology::error::{ConfigRejected, SendRefused, TopologyError};

@@ -61,7 +61,7 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     ///
     /// If no recipient has accepted the message, the message comes back:
     ///
-    /// * [`SendError::OverflowPolicy`] if a recipient was full until the end.
+    /// * [`SendError::Full`] if a recipient was full until the end.
     /// * [`SendError::Discarded`] if there was no recipient because a keyed group's key router has discarded the
     ///   message.
     /// * [`SendError::Closed`] if all recipients had stopped, or their keys were absent.
@@ -93,7 +93,7 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send), but never [`SendError::OverflowPolicy`].
+    /// As [`send`](Self::send), but never [`SendError::Full`].
     fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send_by(message, SendMode::Unbounded).map(drop).map_err(SendRefused::into_error)
     }

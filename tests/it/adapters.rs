@@ -1,9 +1,10 @@
 //! References that change messages on their way.
 
 use crate::support::panic_of;
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::testkit::{Probe, TestSystem};
-use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 

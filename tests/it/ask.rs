@@ -1,8 +1,8 @@
 //! Asking, from threads, executors and actors.
 
 use crate::support::*;
-use pointsman::ManualClock;
 use pointsman::prelude::*;
+use pointsman::time::ManualClock;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -2,10 +2,10 @@
 
 use crate::support::*;
 use pointsman::Directive;
+use pointsman::actor::RecipientLoad;
+use pointsman::pattern::{Backoff, BackoffError, BackoffSupervisor};
 use pointsman::prelude::*;
-use pointsman::{
-    Backoff, BackoffError, BackoffSupervisor, RecipientLoad, SendError, SpawnError, SystemBuilder,
-};
+use pointsman::{SendError, SpawnError, SystemBuilder};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};

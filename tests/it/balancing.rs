@@ -3,10 +3,13 @@
 use crate::support::{
     Ground, Hook, LONG, Role, Stage, Tell, act, fail, hold, hold_and_fail, noting, query, wait_until,
 };
+use pointsman::actor::RecipientLoad;
+use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{Balancing, DefaultResizer, ManageError, ResizerError, RouterPlan};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{DeadLetterReason, MailboxFault, ManualClock, RecipientLoad, SendError, SpawnError};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, SendError, SpawnError};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -61,7 +64,7 @@ fn who(router: &ActorRef<Tell>) -> usize {
 }
 
 /// What nobody took: for whom it was, and why.
-fn letters(system: &SystemRef) -> (Receiver<(String, DeadLetterReason)>, pointsman::Subscription) {
+fn letters(system: &SystemRef) -> (Receiver<(String, DeadLetterReason)>, pointsman::events::Subscription) {
     let (sender, letters) = channel();
     let subscription = system.dead_letters().subscribe(move |letter| {
         let _ = sender.send((letter.recipient.to_string(), letter.reason));
@@ -600,8 +603,8 @@ impl From<Call<Asked>> for Backlog {
     }
 }
 
-impl pointsman::Answerable for Backlog {
-    fn fork(&mut self, attempt: &pointsman::Attempt) -> bool {
+impl pointsman::ask::Answerable for Backlog {
+    fn fork(&mut self, attempt: &pointsman::ask::Attempt) -> bool {
         match self {
             Self::Question(call) => call.fork(attempt),
             Self::Pile(..) => false,

@@ -1,7 +1,7 @@
 //! Become and unbecome.
 
+use pointsman::pattern::{Behavior, Behaviors, Handled};
 use pointsman::prelude::*;
-use pointsman::{Behavior, Behaviors, Handled};
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only by a test that fails.

@@ -2,9 +2,12 @@
 
 use crate::support::*;
 use pointsman::config::ConfigError;
+use pointsman::dispatch::DispatcherKind;
+use pointsman::mailbox::MailboxRequirement;
 use pointsman::prelude::*;
+use pointsman::settings::Deployment;
 use pointsman::shutdown::phase;
-use pointsman::{BuildError, Deployment, DispatcherKind, MailboxRequirement, SpawnError};
+use pointsman::{BuildError, SpawnError};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -522,7 +525,7 @@ fn stashes(actor: &ActorRef<Tell>) -> usize {
 #[test]
 fn a_section_of_a_mailbox_says_how_much_is_stashed_unless_the_deployment_or_the_builder_does() {
     let system = System::builder("stashes")
-        .clock(pointsman::ManualClock::new())
+        .clock(pointsman::time::ManualClock::new())
         .mailbox("ranked", Mailbox::priority(|_: &Tell| 0))
         .dispatcher("narrow", Dispatcher::pinned().mailbox("two"))
         .config(

@@ -3,10 +3,11 @@
 use crate::logged::{lines, listen};
 use crate::router_support::shy;
 use crate::support::*;
+use pointsman::ask::{Answerable, Attempt};
 use pointsman::prelude::*;
 use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
 use pointsman::topology::{SendExt, SendMode};
-use pointsman::{Answerable, AnyActorRef, Attempt, DeadLetterReason};
+use pointsman::{AnyActorRef, DeadLetterReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -96,8 +97,8 @@ fn a_subscriber_may_subscribe_and_leave_while_it_is_told() {
 
 /// Panics wherever it is asked anything but its system.
 struct Explodes(SystemRef);
-impl pointsman::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::DeliveryStatus, pointsman::SendError<u64>> {
+impl pointsman::actor::Recipient<u64> for Explodes {
+    fn deliver(&self, _: u64) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<u64>> {
         panic!("as told")
     }
     fn untyped(&self) -> Option<AnyActorRef> {
@@ -340,9 +341,10 @@ fn suppressed_messages_are_counted_and_shown_only_to_who_asks_for_them() {
     let _letters = stage.system.dead_letters().subscribe(move |letter| {
         let _ = told.send(("letter", letter.message_type));
     });
-    let _suppressed = stage.system.events().on(move |letter: &pointsman::SuppressedDeadLetter| {
-        let _ = sender.send(("suppressed", letter.0.message_type));
-    });
+    let _suppressed =
+        stage.system.events().on(move |letter: &pointsman::dead_letters::SuppressedDeadLetter| {
+            let _ = sender.send(("suppressed", letter.0.message_type));
+        });
     stage.system.dead_letters().suppress(|number: &u64| *number < 10);
     actor.tell(1u64);
     actor.tell(10u64);
@@ -428,7 +430,7 @@ fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_misse
     assert_eq!(lines("logged"), Vec::<String>::new(), "off during shutdown");
     assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
 
-    let set = pointsman::DeadLetterLog::first(2).during_shutdown(true);
+    let set = pointsman::dead_letters::DeadLetterLog::first(2).during_shutdown(true);
     let stage = Stage::threads_with("logged-set", |builder| builder.log_dead_letters(set));
     let actor = dead_numbers(&stage);
     stage.system.stop();
@@ -438,7 +440,7 @@ fn the_log_tells_the_first_letters_then_pauses_and_resumes_with_the_number_misse
     }
     assert_eq!(lines("logged-set").len(), 2);
     let stage = Stage::threads_with("logged-off", |builder| {
-        builder.log_dead_letters(pointsman::DeadLetterLog::off())
+        builder.log_dead_letters(pointsman::dead_letters::DeadLetterLog::off())
     });
     dead_numbers(&stage).tell(1u64);
     assert!(lines("logged-off").is_empty());

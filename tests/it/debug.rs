@@ -2,13 +2,17 @@
 //! so the first test prints them where they are at work, in a handler.
 
 use crate::support::*;
+use pointsman::actor::WatchError;
+use pointsman::ask::LateReply;
+use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AddRoutee, AdjustPoolSize, BroadcastIf, ConsistentHashing, Drain, GetRoutees, KeySink, Manage,
     OptimalSizeExploringResizer, Random, RemoveRoutee, ResizeTo, RoundRobin, Routee, RouterValue,
     SmallestMailbox, TailChopping, TwoChoices,
 };
-use pointsman::{Backoff, LateReply, ManualClock, SelectError, WatchError};
+use pointsman::selection::SelectError;
+use pointsman::time::ManualClock;
 use std::fmt::Debug;
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -2,14 +2,16 @@
 //! of two panics at once the second would abort the process.
 
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns, wait_until};
+use pointsman::Mailbox;
+use pointsman::group::{GroupConfig, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::pattern::{Backoff, Behavior};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
     RouterSettings, RouterValue, RoutingLogic,
 };
 use pointsman::shutdown::phase;
-use pointsman::topology::{GroupConfig, RestartPolicy, SendExt, SpawnInfo, WhileRestarting};
-use pointsman::{Backoff, Behavior, Mailbox};
+use pointsman::topology::SendExt;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;

@@ -1,8 +1,10 @@
 //! Where actors run.
 
 use crate::support::*;
+use pointsman::dispatch::StartError;
 use pointsman::prelude::*;
-use pointsman::{AliasFault, BuildError, SpawnError, StartError};
+use pointsman::system::AliasFault;
+use pointsman::{BuildError, SpawnError};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -286,7 +288,7 @@ fn an_alias_of_nothing_is_a_build_error_that_names_the_chain() {
 
 #[test]
 fn a_dispatcher_has_a_name_that_threads_can_have() {
-    use pointsman::NameFault::{Character, Empty};
+    use pointsman::path::NameFault::{Character, Empty};
     for (name, expected) in [
         ("", Empty),
         ("a\0b", Character { character: '\0', position: 1 }),

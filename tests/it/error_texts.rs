@@ -1,19 +1,24 @@
 //! What errors say when they are printed: what was wrong, which value it was, and what to do.
 
 use crate::support::*;
-use pointsman::goakt::RouterError;
+use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::ask::AttemptEnd;
+use pointsman::dead_letters::AnyDeadLetter;
+use pointsman::dispatch::StartError;
+use pointsman::mailbox::MailboxFault;
+use pointsman::path::{NameError, NameFault, PathError};
+use pointsman::pattern::{BackoffError, PipeError};
 use pointsman::prelude::*;
+use pointsman::routing::goakt::RouterError;
 use pointsman::routing::{
     ManageError, ResizerError, Ring, RingError, RoundRobin, RouterValue, ScatterGatherFirstCompleted,
     SectionFault,
 };
+use pointsman::selection::{LookupError, SelectError};
 use pointsman::testkit::TestSystem;
+use pointsman::timers::ScheduleError;
 use pointsman::topology::SendExt;
-use pointsman::{
-    ActorPath, AnyDeadLetter, AttemptEnd, BackoffError, BuildError, DeadLetter, DeadLetterReason,
-    DeliveryStatus, LookupError, MailboxFault, NameError, NameFault, PathError, PipeError, Recipient,
-    ScheduleError, SelectError, SendError, StartError,
-};
+use pointsman::{ActorPath, BuildError, DeadLetter, DeadLetterReason, SendError};
 use std::error::Error;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};

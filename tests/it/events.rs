@@ -1,8 +1,10 @@
 //! The event stream: who is told what, and until when.
 
 use crate::support::*;
+use pointsman::DeadLetter;
+use pointsman::dead_letters::{AnyDeadLetter, Unhandled};
+use pointsman::events::{EventGroup, EventStream, EventTypes, Subscription};
 use pointsman::prelude::*;
-use pointsman::{AnyDeadLetter, DeadLetter, EventGroup, EventStream, EventTypes, Subscription, Unhandled};
 use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -233,7 +235,7 @@ fn letters_of_all_kinds_come_by_their_group() {
     note(&actor, "fits");
     note(&actor, "does not fit");
     drop(release);
-    wait_until(|| actor.load() == pointsman::RecipientLoad::Idle);
+    wait_until(|| actor.load() == pointsman::actor::RecipientLoad::Idle);
     query(&actor, |_, ctx| ctx.unhandled("what?")).unwrap();
     let dead: ActorRef<u64> = stage.system.spawn(|| Numbers).unwrap();
     dead.stop();

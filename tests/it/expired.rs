@@ -1,9 +1,12 @@
 //! Messages that nobody wants any more when their turn comes: skipped where the actor is to do so, and counted.
 
 use crate::support::{LONG, Soon};
+use pointsman::ask::{Answerable, Attempt, Expiring};
+use pointsman::events::Subscription;
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, Keyed, ScatterGatherFirstCompleted, TailChopping};
-use pointsman::{Answerable, Attempt, DeadLetterReason, Expiring, Ledger, ManualClock, Subscription};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, Ledger};
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -428,7 +431,7 @@ fn who_takes_undelivered_messages_gets_those_that_are_skipped() {
     let _sink = office
         .system
         .dead_letters()
-        .take(move |dead: pointsman::DeadLetterMessage<Msg>| {
+        .take(move |dead: pointsman::dead_letters::DeadLetterMessage<Msg>| {
             let Msg::Double(call) = dead.message else { panic!("a question") };
             let _ = sender.send((call.request, dead.letter.reason, dead.letter.recipient.to_string()));
         })

@@ -1,13 +1,15 @@
 //! Routers in GoAkt's words: each line of its checklist, and each event of its two routers that wait for replies.
 
 use crate::router_support::{END, FAIL, Worker};
-use pointsman::goakt::{
+use pointsman::ask::AttemptEnd;
+use pointsman::prelude::*;
+use pointsman::routing::goakt::{
     AskFailedWith, MAX_RETRIES, RETRY_WINDOW, RouterError, RouterHandle, SpawnRouter, Unset,
 };
-use pointsman::prelude::*;
 use pointsman::routing::{KeySink, ManageError, ResizerSettings, Ring, RouterSettings};
+use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
-use pointsman::{AttemptEnd, DeadLetterReason, Deployment, SendError, SpawnError, SystemRef};
+use pointsman::{DeadLetterReason, SendError, SpawnError, SystemRef};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
@@ -1030,7 +1032,7 @@ fn what_is_routed_to_a_suspended_routee_waits_and_changes_no_membership() {
         let routees = (*router).routees().unwrap();
         routees[0].tell(FAIL);
         // It has failed, and nobody has judged it yet.
-        while routees[0].load() != pointsman::RecipientLoad::Suspended {
+        while routees[0].load() != pointsman::actor::RecipientLoad::Suspended {
             assert!(scene.system.step());
         }
         (0..6).for_each(|number| router.tell(number as u64));

@@ -2,8 +2,10 @@
 
 use crate::references::letters;
 use crate::support::*;
+use pointsman::actor::WatchError;
+use pointsman::pattern::{Inbox, InboxError};
 use pointsman::prelude::*;
-use pointsman::{BuildError, DeadLetterReason, Inbox, InboxError, SpawnError, Terminated, WatchError};
+use pointsman::{BuildError, DeadLetterReason, SpawnError, Terminated};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,7 +164,7 @@ fn surplus_goes_to_the_sink_of_its_type_and_is_suppressed_as_other_dead_messages
     let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let (sender, taken) = std::sync::mpsc::channel();
-    let sink = move |undelivered: pointsman::DeadLetterMessage<u32>| {
+    let sink = move |undelivered: pointsman::dead_letters::DeadLetterMessage<u32>| {
         let _ = sender.send((undelivered.message, undelivered.letter.reason));
     };
     let _sink = stage.system.dead_letters().take_by(|_| {}, sink).unwrap();
@@ -277,8 +279,8 @@ fn an_inbox_watches() {
 
 struct Nothing;
 
-impl pointsman::Recipient<u32> for Nothing {
-    fn deliver(&self, message: u32) -> Result<pointsman::DeliveryStatus, pointsman::SendError<u32>> {
+impl pointsman::actor::Recipient<u32> for Nothing {
+    fn deliver(&self, message: u32) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<u32>> {
         Err(pointsman::SendError::Closed(message))
     }
 }
@@ -438,7 +440,7 @@ fn predicates_that_panic_when_they_are_let_go_of_end_the_inbox_and_nothing_else(
 
 /// Waits before it tells the time to a thread that is in a handler, until the inbox is empty.
 struct Slow {
-    clock: pointsman::SystemClock,
+    clock: pointsman::time::SystemClock,
     until_empty: Arc<std::sync::OnceLock<ActorRef<u32>>>,
 }
 
@@ -446,7 +448,7 @@ thread_local! {
     static IN_HANDLER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-impl pointsman::Clock for Slow {
+impl pointsman::time::Clock for Slow {
     fn now(&self) -> Duration {
         if IN_HANDLER.get() {
             let inbox = self.until_empty.get().expect("it was made before");
@@ -459,7 +461,7 @@ impl pointsman::Clock for Slow {
 #[test]
 fn who_may_not_wait_for_an_inbox_takes_no_message_with_him() {
     let until_empty = Arc::new(std::sync::OnceLock::new());
-    let clock = Slow { clock: pointsman::SystemClock::new(), until_empty: until_empty.clone() };
+    let clock = Slow { clock: pointsman::time::SystemClock::new(), until_empty: until_empty.clone() };
     let system = System::builder("refused")
         .clock(clock)
         .dispatcher("here", Dispatcher::calling_thread())

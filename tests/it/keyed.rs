@@ -4,10 +4,9 @@ use crate::keyed_support::{
     Do, Note, books, closed, discarded, full, gently, lodgers, noted, plan, to, to_all,
 };
 use crate::support::{Soon, Stage};
+use pointsman::group::{KeyRoute, MapRouter, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{
-    KeyRoute, MapRouter, RestartPolicy, SendExt, Singleton, SpawnInfo, WhileRestarting,
-};
+use pointsman::topology::SendExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +15,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A stage with a group in which actor 1 waits to be restarted, and messages for it are refused.
-fn with_one_restarting() -> (Stage, pointsman::topology::Group<Note, u32>) {
+fn with_one_restarting() -> (Stage, pointsman::group::Group<Note, u32>) {
     let stage = Stage::turns();
     let group = plan(&stage)
         .restart(RestartPolicy::on_failure(SECOND, SECOND))
@@ -189,7 +188,7 @@ fn the_reference_to_a_key_survives_its_actor() {
     let stage = Stage::turns();
     let group = lodgers(&stage);
     let seven = group.key(7);
-    assert_eq!((seven.load(), seven.is_closed()), (pointsman::RecipientLoad::Idle, false));
+    assert_eq!((seven.load(), seven.is_closed()), (pointsman::actor::RecipientLoad::Idle, false));
     seven.tell(Note::new(KeyRoute::Discard, "a").act(Do::Stop));
     assert_eq!(noted(&stage), ["7 OnMessage", "7 a", "7 stopped"]);
     assert!(group.is_empty());

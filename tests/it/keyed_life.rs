@@ -3,8 +3,8 @@
 use crate::keyed_support::{Do, Note, books, closed, full, lodgers, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
 use pointsman::SpawnError;
+use pointsman::group::{Group, KeyRoute, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, KeyRoute, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -224,7 +224,7 @@ fn to_wait_for_a_restart_is_no_life() {
 }
 
 /// Fails at each message, and takes its time to end.
-struct Slow(pointsman::ManualClock);
+struct Slow(pointsman::time::ManualClock);
 
 impl Actor for Slow {
     type Message = u32;

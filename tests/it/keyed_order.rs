@@ -2,8 +2,8 @@
 
 use crate::keyed_support::{Do, books, lodgers, plan, to};
 use crate::support::{Stage, run_turns};
+use pointsman::group::{Group, RestartPolicy, StatusReport, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, RestartPolicy, StatusReport, WhileRestarting};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::keyed_support::{Do, books, lodgers, noted, plan, to};
 use crate::support::Stage;
+use pointsman::group::{RestartPolicy, SpawnInfo};
 use pointsman::prelude::*;
-use pointsman::topology::{RestartPolicy, SpawnInfo};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);

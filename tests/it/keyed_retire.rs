@@ -2,10 +2,10 @@
 
 use crate::keyed_support::{Do, Note, books, closed, gently, lodgers, noted, plan, to};
 use crate::support::{LONG, Stage};
-use pointsman::RecipientLoad;
+use pointsman::actor::RecipientLoad;
+use pointsman::group::{Group, RestartPolicy, SpawnInfo};
 use pointsman::prelude::*;
 use pointsman::routing::SmallestMailbox;
-use pointsman::topology::{Group, RestartPolicy, SpawnInfo};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};

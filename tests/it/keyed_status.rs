@@ -2,8 +2,8 @@
 
 use crate::keyed_support::{Do, Note, books, lodgers, noted, plan, to};
 use crate::support::{Stage, run_turns};
+use pointsman::group::{ActorStatus, Group, RestartPolicy, SpawnInfo, StatusReport, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{ActorStatus, Group, RestartPolicy, SpawnInfo, StatusReport, WhileRestarting};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

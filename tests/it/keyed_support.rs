@@ -1,8 +1,8 @@
 //! A group whose messages say themselves whom they are for, and whose actors note what happens to them.
 
 use crate::support::{Stage, run_turns};
+use pointsman::group::{Group, GroupPlan, KeyRoute, SpawnInfo};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, GroupPlan, KeyRoute, SpawnInfo};
 use pointsman::{Ledger, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,8 +2,8 @@
 
 use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
 use crate::support::{LONG, Stage};
+use pointsman::group::{Group, KeyRoute, SpawnInfo};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, KeyRoute, SpawnInfo};
 use std::cell::Cell;
 use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};

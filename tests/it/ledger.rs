@@ -1,8 +1,9 @@
 //! The books: each term exact, and a loss seen.
 
 use crate::support::*;
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
-use pointsman::{AnyActorRef, DeliveryStatus, Recipient, SendError, SystemRef};
+use pointsman::{AnyActorRef, SendError, SystemRef};
 use std::time::Duration;
 
 #[test]

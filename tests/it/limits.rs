@@ -1,13 +1,16 @@
 //! How long senders and askers wait for room: by the system's clock, and no longer than a question's own limit.
 
 use crate::support::{LONG, panic_of, wait_until};
+use pointsman::ask::Expiring;
+use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, Pick, RoundRobin, RouteContext, RouteeReply, Routees, RoutingLogic,
     ScatterGatherFirstCompleted,
 };
+use pointsman::time::ManualClock;
 use pointsman::topology::{RequestError, SendExt, SendMode};
-use pointsman::{Backoff, DeadLetterReason, Expiring, ManualClock, SendError};
+use pointsman::{DeadLetterReason, SendError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -84,7 +87,7 @@ struct Office {
     release: Sender<()>,
     seen: Receiver<u32>,
     letters: Receiver<DeadLetterReason>,
-    _subscription: pointsman::Subscription,
+    _subscription: pointsman::events::Subscription,
 }
 
 impl Office {
@@ -324,7 +327,7 @@ struct Pool {
     chosen: Receiver<()>,
     seen: Receiver<u32>,
     letters: Receiver<DeadLetterReason>,
-    _subscription: pointsman::Subscription,
+    _subscription: pointsman::events::Subscription,
 }
 
 impl Pool {
@@ -481,7 +484,7 @@ fn a_copy_that_waits_at_a_routee_that_leaves_goes_to_nobody_else() {
 fn supervised(
     office: &Office,
     backoff: Backoff<Msg>,
-) -> (pointsman::BackoffSupervisor<Msg>, Receiver<u32>, Sender<()>) {
+) -> (pointsman::pattern::BackoffSupervisor<Msg>, Receiver<u32>, Sender<()>) {
     let (sender, seen) = channel();
     let mailbox = || Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX));
     let supervisor = office
@@ -602,7 +605,7 @@ fn the_limit_bounds_the_wait_for_room_of_a_question_to_all() {
         assert_eq!(seen.recv_timeout(LONG), Ok(4));
         // It has answered by then.
         wait_until(|| {
-            office.system.ledger().handled > handled && free.load() == pointsman::RecipientLoad::Idle
+            office.system.ledger().handled > handled && free.load() == pointsman::actor::RecipientLoad::Idle
         });
         let all = office.while_time_passes(move || asking.join().expect("no panic"));
         assert_eq!(replies(all), [Err(AskError::timeout(SECOND)), Ok(8)]);

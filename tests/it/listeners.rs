@@ -1,8 +1,8 @@
 //! Whom an actor tells.
 
 use crate::support::LONG;
+use pointsman::pattern::{ListenerMessage, Listeners};
 use pointsman::prelude::*;
-use pointsman::{ListenerMessage, Listeners};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Tells what it hears.

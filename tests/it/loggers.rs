@@ -3,10 +3,10 @@
 use crate::keyed_support::{books, lodgers, noted, to};
 use crate::logged;
 use crate::support::{LONG, Stage};
-use pointsman::Deployment;
 use pointsman::prelude::*;
 use pointsman::routing::{AskResizer, Pick, Resizer, RouteContext, RouteeLoads, Routees, RoutingLogic};
 use pointsman::routing::{Routee, RouterSettings};
+use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
 use std::any::Any;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! Bounded mailboxes, order, and refusals that hand the message back.
 
 use crate::support::{LONG, wait_until};
+use pointsman::mailbox::{MailboxFault, MailboxRequirement};
 use pointsman::prelude::*;
 use pointsman::topology::{SendExt, SendMode};
-use pointsman::{BuildError, DeadLetterReason, MailboxFault, MailboxRequirement, SendError, SpawnError};
+use pointsman::{BuildError, DeadLetterReason, SendError, SpawnError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -289,7 +290,7 @@ fn a_closed_mailbox_hands_the_message_back() {
     sink.stop();
     crate::support::wait_until(|| sink.is_closed());
     assert!(matches!(sink.try_tell(5u64), Err(SendError::Closed(Put::Number(5)))));
-    assert_eq!(sink.load(), pointsman::RecipientLoad::Closed);
+    assert_eq!(sink.load(), pointsman::actor::RecipientLoad::Closed);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.sent, ledger.handed_back, ledger.balance()), (1, 1, 0));
     assert!(numbers.try_recv().is_err());
@@ -681,7 +682,7 @@ impl<const KIND: u8> Actor for Numbers<KIND> {
 fn room_of<const KIND: u8>(
     system: &System,
     dispatcher: &str,
-    mailbox: Option<pointsman::MailboxChoice>,
+    mailbox: Option<pointsman::mailbox::MailboxChoice>,
 ) -> Result<usize, SpawnError> {
     let (sender, _numbers) = channel();
     // A name is free again a little later than its actor has ended.

@@ -1,8 +1,10 @@
 //! Names, paths, and refusals to create.
 
 use crate::support::*;
+use pointsman::SpawnError;
+use pointsman::actor::ActorBuilder;
+use pointsman::path::NameFault;
 use pointsman::prelude::*;
-use pointsman::{ActorBuilder, NameFault, SpawnError};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 

@@ -1,10 +1,11 @@
 //! Sockets: connections, back-pressure, the several ways to end, and what the operating system refuses.
 
+use pointsman::SpawnError;
 use pointsman::net::{
     Closed, Connection, Flushed, ListenError, ListenerSettings, ReadOutcome, Ready, SocketAddress,
 };
 use pointsman::prelude::*;
-use pointsman::{Deployment, SpawnError};
+use pointsman::settings::Deployment;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;

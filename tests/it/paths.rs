@@ -1,7 +1,9 @@
 //! Paths as text, their order, and actors found by them.
 
 use crate::support::*;
-use pointsman::{ActorPath, LookupError, PathError, PathFault, SpawnError, SystemAddress};
+use pointsman::path::{PathError, PathFault, SystemAddress};
+use pointsman::selection::LookupError;
+use pointsman::{ActorPath, SpawnError};
 use std::collections::HashSet;
 
 fn path(text: &str) -> ActorPath {

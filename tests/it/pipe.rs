@@ -1,8 +1,9 @@
 //! Pipe-to: the results of futures and closures as messages.
 
 use crate::support::*;
+use pointsman::pattern::PipeError;
 use pointsman::prelude::*;
-use pointsman::{DeadLetterReason, PipeError, SpawnError};
+use pointsman::{DeadLetterReason, SpawnError};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -233,7 +234,7 @@ fn the_end_of_the_system_cancels_a_future_and_says_so() {
 #[test]
 fn a_future_that_wakes_itself_again_and_again_makes_room_for_others() {
     let (log, notes) = channel();
-    let clock = pointsman::ManualClock::new();
+    let clock = pointsman::time::ManualClock::new();
     let one = Dispatcher::work_stealing().threads(1);
     let system = System::builder("restless").clock(clock.clone()).dispatcher("default", one).build().unwrap();
     let stage = Stage { system: Ground::Threads(system), clock, log, notes };

@@ -1,15 +1,15 @@
 //! Routers that ask several routees one question: scatter-gather and tail-chopping.
 
 use crate::support::{LONG, panic_of, wait_until};
+use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::ask::{Answerable, Attempt, AttemptEnd, AttemptFailure};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, Keyed, RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{
-    Answerable, Attempt, AttemptEnd, AttemptFailure, DeadLetterReason, DeliveryStatus, Ledger, ManualClock,
-    Recipient, SendError,
-};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, Ledger, SendError};
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,8 +1,10 @@
 //! A message to an actor that has had none for some time.
 
 use crate::support::*;
+use pointsman::Terminated;
+use pointsman::actor::ReceiveTimeoutError;
 use pointsman::prelude::*;
-use pointsman::{ManualClock, ReceiveTimeoutError, Terminated};
+use pointsman::time::ManualClock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 

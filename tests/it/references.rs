@@ -4,8 +4,9 @@ use crate::support::*;
 use crate::watch::Confirming;
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, DefaultResizer, GetRoutees, Keyed, RoundRobin, Routee};
+use pointsman::selection::LookupError;
 use pointsman::topology::Topology;
-use pointsman::{ActorPath, DeadLetterReason, LookupError, SendError};
+use pointsman::{ActorPath, DeadLetterReason, SendError};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -16,7 +17,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The dead letters of a stage, as they come.
-pub fn letters(stage: &Stage) -> (pointsman::Subscription, Receiver<(String, DeadLetterReason)>) {
+pub fn letters(stage: &Stage) -> (pointsman::events::Subscription, Receiver<(String, DeadLetterReason)>) {
     let (sender, letters) = channel();
     let subscription = stage.system.dead_letters().subscribe(move |letter| {
         let _ = sender.send((letter.recipient.to_string(), letter.reason));
@@ -558,7 +559,7 @@ fn references_of_inboxes_promises_and_backoffs_mean_the_same_wherever_they_come_
     mean_the_same(&inbox.to_ref(), &system.typed_at(inbox.to_ref().path().as_str()).unwrap());
     let (promise, asked) = system.promise::<u32>();
     mean_the_same(&promise, &promise.untyped().unwrap().typed().unwrap());
-    let backoff = pointsman::Backoff::on_stop(SECOND, SECOND);
+    let backoff = pointsman::pattern::Backoff::on_stop(SECOND, SECOND);
     let supervisor = system.actor("idle").spawn_backoff(backoff, |_: &mut Context<u32>| Idle).unwrap();
     mean_the_same(&supervisor.to_ref(), &supervisor.to_ref());
     let child = supervisor.child().unwrap();

@@ -1,6 +1,7 @@
 //! Pools whose size follows their load.
 
 use crate::support::{LONG, Stage, child, fail, query, wait_until};
+use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AskResizer, Broadcast, ConsistentHashing, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer,
@@ -8,7 +9,8 @@ use pointsman::routing::{
     SmallestMailbox, TailChopping,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterReason, ManualClock, RecipientLoad, SendError, SpawnError};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, SendError, SpawnError};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,12 @@
 //! One request to every routee of a router, with an answer of each.
 
 use crate::support::{LONG, panic_of};
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouteeReply, RouterValue};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{DeadLetterReason, DeliveryStatus, ManualClock, Recipient, SendError};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, SendError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};

@@ -1,15 +1,18 @@
 //! Routers as the system says at their paths, in code or in a file.
 
 use crate::support::*;
+use pointsman::ask::{Answerable, Attempt};
 use pointsman::config::ConfigError;
+use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Balancing, Broadcast, ConsistentHashing, DefaultResizer, ExploringResizerSettings, HashKey, ManageError,
     Pick, Random, ResizerError, ResizerSettings, RoundRobin, RouteContext, Routees, RouterPlan,
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
+use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
-use pointsman::{Answerable, Attempt, BuildError, Deployment, MailboxFault, SendError, SpawnError};
+use pointsman::{BuildError, SendError, SpawnError};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -2,12 +2,13 @@
 
 use crate::router_support::*;
 use crate::support::*;
+use pointsman::SpawnError;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AdjustPoolSize, ManageError, Pick, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
 };
+use pointsman::selection::LookupError;
 use pointsman::testkit::TestSystem;
-use pointsman::{LookupError, SpawnError};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,12 +2,13 @@
 
 use crate::router_support::*;
 use crate::support::*;
+use pointsman::actor::RecipientLoad;
+use pointsman::mailbox::MailboxRequirement;
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
+use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
-use pointsman::{
-    DeadLetterReason, Deployment, Mailbox, MailboxRequirement, RecipientLoad, SendError, SpawnError,
-};
+use pointsman::{DeadLetterReason, Mailbox, SendError, SpawnError};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 

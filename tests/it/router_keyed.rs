@@ -6,8 +6,9 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, Keyed, RouterSettings, RouterValue, SectionFault, SmallestMailbox,
 };
+use pointsman::settings::Deployment;
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{Deployment, Mailbox, OverflowPolicy, SendError, SpawnError};
+use pointsman::{Mailbox, OverflowPolicy, SendError, SpawnError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -3,6 +3,8 @@
 
 use crate::router_support::*;
 use crate::support::{LONG, panic_of};
+use pointsman::ask::{Answerable, Attempt, AttemptEnd};
+use pointsman::pattern::Listeners;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routee, Routees,
@@ -10,7 +12,7 @@ use pointsman::routing::{
 };
 use pointsman::testkit::{TestSystem, for_seeds};
 use pointsman::topology::SendExt;
-use pointsman::{Answerable, Attempt, AttemptEnd, Listeners, Mailbox, OverflowPolicy, SendError};
+use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -2,13 +2,14 @@
 
 use crate::router_value::{functions, who};
 use crate::support::{LONG, Stage, act, child, fail, note, noting, wait_until};
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin,
     RouteContext, Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox,
     TailChopping, TwoChoices, WithoutKey,
 };
-use pointsman::{DeliveryStatus, Recipient, RecipientLoad, SendError};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;

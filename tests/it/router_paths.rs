@@ -2,19 +2,21 @@
 
 use crate::router_support::*;
 use crate::support::LONG;
+use pointsman::path::PathFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AddRoutee, Broadcast, ConsistentHashing, ManageError, Random, RemoveRoutee, RoundRobin, Routee,
     RouterValue, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
+use pointsman::selection::Selection;
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterReason, PathFault, Selection, SpawnError};
+use pointsman::{DeadLetterReason, SpawnError};
 use std::sync::{Arc, Mutex};
 
 type Letters = Arc<Mutex<Vec<(String, DeadLetterReason)>>>;
 
 /// The dead letters of a system from now on.
-fn letters(system: &TestSystem) -> (Letters, pointsman::Subscription) {
+fn letters(system: &TestSystem) -> (Letters, pointsman::events::Subscription) {
     let letters = Letters::default();
     let seen = letters.clone();
     let subscription = system.dead_letters().subscribe(move |letter| {

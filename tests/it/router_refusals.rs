@@ -2,16 +2,16 @@
 
 use crate::router_support::*;
 use crate::support::{LONG, wait_until};
+use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::ask::{Answerable, Attempt};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, ManageError, Pick, Random, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
     SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::{
-    Answerable, Attempt, DeadLetterReason, DeliveryStatus, Mailbox, ManualClock, OverflowPolicy, Recipient,
-    SendError,
-};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, Mailbox, OverflowPolicy, SendError};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;

@@ -2,9 +2,10 @@
 
 use crate::router_value::{Got, functions, who};
 use crate::support::LONG;
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic};
-use pointsman::{DeliveryStatus, Recipient, SendError};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -1,10 +1,12 @@
 //! Random sequences of management, with messages between its commands, against a plain model of the list and of the
 //! mailboxes.
 
+use pointsman::SendError;
+use pointsman::dead_letters::DeadLetterMessage;
+use pointsman::events::Subscription;
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::{DeadLetterMessage, SendError, Subscription};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

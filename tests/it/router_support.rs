@@ -1,8 +1,9 @@
 //! Routees for the tests of routers, and what they got.
 
 use crate::support::LONG;
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
-use pointsman::{AnyActorRef, DeliveryStatus, Recipient, SendError};
+use pointsman::{AnyActorRef, SendError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

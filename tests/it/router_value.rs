@@ -1,11 +1,12 @@
 //! Routing without a head: the router value, and routees that are several, none, or functions.
 
 use crate::support::{LONG, panic_of, wait_until};
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, Pick, RoundRobin, RouteContext, Routee, Routees, RouterValue, RoutingLogic,
 };
-use pointsman::{DeadLetterReason, DeliveryStatus, Recipient, SendError};
+use pointsman::{DeadLetterReason, SendError};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};

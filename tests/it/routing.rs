@@ -6,7 +6,8 @@ use pointsman::routing::{
     Broadcast, ConsistentHashing, ManageError, Pick, Random, RouteContext, Routee, Routees, RoutingLogic,
     SmallestMailbox,
 };
-use pointsman::{DeadLetterReason, ManualClock, SendError};
+use pointsman::time::ManualClock;
+use pointsman::{DeadLetterReason, SendError};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -584,8 +585,8 @@ fn a_logic_that_panics_behind_another_router_is_counted_once() {
 
 /// Takes no message: it panics.
 struct Explodes(SystemRef);
-impl pointsman::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::DeliveryStatus, SendError<u64>> {
+impl pointsman::actor::Recipient<u64> for Explodes {
+    fn deliver(&self, _: u64) -> Result<pointsman::actor::DeliveryStatus, SendError<u64>> {
         panic!("as told")
     }
     fn system(&self) -> Option<SystemRef> {

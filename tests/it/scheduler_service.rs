@@ -1,9 +1,10 @@
 //! Code that runs later, outside any actor of the user's.
 
 use crate::support::*;
+use pointsman::SpawnError;
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{ScheduleError, SpawnError, TaskTimer};
+use pointsman::timers::{ScheduleError, TaskTimer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -2,10 +2,10 @@
 
 use crate::references::letters;
 use crate::support::*;
+use pointsman::path::PathFault;
 use pointsman::prelude::*;
-use pointsman::{
-    ActorIdentity, ActorNotFound, DeadLetterReason, PathFault, SelectError, Selection, Terminated,
-};
+use pointsman::selection::{ActorIdentity, ActorNotFound, SelectError, Selection};
+use pointsman::{DeadLetterReason, Terminated};
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! What an actor puts aside, and when it comes back.
 
 use crate::support::*;
+use pointsman::actor::StashError;
 use pointsman::prelude::*;
-use pointsman::{SendError, StashError, Terminated};
+use pointsman::{SendError, Terminated};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Puts items aside until it is open.
@@ -224,7 +225,7 @@ fn the_books_know_what_is_stashed() {
     assert_eq!((ledger.sent, ledger.handled, ledger.queued, ledger.balance()), (5, 3, 2, 0), "{ledger}");
     assert_eq!(scene.door.queued(), Some(2));
     assert_eq!(scene.door.untyped().unwrap().queued(), 2);
-    wait_until(|| scene.door.load() == pointsman::RecipientLoad::Idle);
+    wait_until(|| scene.door.load() == pointsman::actor::RecipientLoad::Idle);
     scene.door.tell(Msg::Open);
     scene.expect(&["open", "1", "2"]);
     assert_eq!(scene.stashed(), 0);
@@ -435,7 +436,7 @@ fn an_actor_with_a_notice_in_its_stash_does_not_retire() {
 #[test]
 fn a_mailbox_says_how_much_is_stashed_unless_the_builder_does() {
     let stage = Stage::turns();
-    let stashed = |builder: pointsman::ActorBuilder| {
+    let stashed = |builder: pointsman::actor::ActorBuilder| {
         let door = builder.spawn(|| Door { open: false, seen: channel().0 }).unwrap();
         (0..5).for_each(|item| door.tell(Msg::Invent(item)));
         let asked = door.ask_with(Msg::Stashed);

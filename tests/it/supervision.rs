@@ -2,8 +2,9 @@
 
 use crate::logged::{about, listen};
 use crate::support::*;
+use pointsman::FailureKind;
 use pointsman::prelude::*;
-use pointsman::{FailureKind, ManualClock};
+use pointsman::time::ManualClock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -135,8 +136,8 @@ fn a_failed_actor_and_its_children_handle_nothing_before_the_verdict() {
     let grandchild = child(&actor, &stage.role("g"));
     fail(&actor);
     // The look at the load goes the way of suspension itself: actor, lane, child.
-    wait_until(|| grandchild.load() == pointsman::RecipientLoad::Suspended);
-    assert_eq!(actor.load(), pointsman::RecipientLoad::Suspended);
+    wait_until(|| grandchild.load() == pointsman::actor::RecipientLoad::Suspended);
+    assert_eq!(actor.load(), pointsman::actor::RecipientLoad::Suspended);
     note(&grandchild, "resumed");
     note(&actor, "resumed");
     assert_eq!((actor.queued(), grandchild.queued()), (Some(1), Some(1)));
@@ -154,7 +155,7 @@ fn a_child_born_to_a_suspended_parent_starts_suspended_and_so_do_its_children() 
     let actor = child(&parent, &stage.role("a"));
     let builder = query(&actor, |_, ctx| ctx.actor("late")).unwrap();
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
+    wait_until(|| actor.load() == pointsman::actor::RecipientLoad::Suspended);
     // From outside, since the parent itself handles nothing now.
     let (sender, born) = channel();
     let grandchild = stage.role("g");
@@ -197,9 +198,9 @@ fn a_child_is_born_suspended_as_often_as_its_parent() {
     // By its own failure and by that of its parent.
     let release = hold_and_fail(&actor);
     fail(&middle);
-    wait_until(|| middle.load() == pointsman::RecipientLoad::Suspended);
+    wait_until(|| middle.load() == pointsman::actor::RecipientLoad::Suspended);
     drop(release);
-    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
+    wait_until(|| actor.load() == pointsman::actor::RecipientLoad::Suspended);
     let late = builder.spawn(stage.role("late").recipe()).unwrap();
     drop(release_top);
     drop(release_middle);
@@ -223,12 +224,12 @@ fn several_failures_at_once_are_each_undone_once() {
             });
         }
         fail(&parent);
-        wait_until(|| parent.load() == pointsman::RecipientLoad::Suspended);
+        wait_until(|| parent.load() == pointsman::actor::RecipientLoad::Suspended);
         drop(holds);
         drop(release);
         for actor in &children {
             assert_eq!(query(actor, |puppet, _| puppet.value), Ok(value), "{directive:?}");
-            assert_ne!(actor.load(), pointsman::RecipientLoad::Suspended);
+            assert_ne!(actor.load(), pointsman::actor::RecipientLoad::Suspended);
         }
         assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
@@ -411,7 +412,7 @@ fn all_for_one_a_restart_is_one_of_all_children_and_loses_only_the_failing_messa
     let releases: Vec<_> = children.iter().skip(1).map(hold).collect();
     children.iter().skip(1).for_each(|child| note(child, "queued"));
     fail(&children[0]);
-    wait_until(|| children[0].load() == pointsman::RecipientLoad::Idle);
+    wait_until(|| children[0].load() == pointsman::actor::RecipientLoad::Idle);
     drop(releases);
     for child in &children {
         assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
@@ -509,7 +510,7 @@ fn all_for_one_siblings_that_fail_at_once_are_all_up_in_the_end() {
         for child in &children {
             assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
         }
-        wait_until(|| children.iter().all(|child| child.load() == pointsman::RecipientLoad::Idle));
+        wait_until(|| children.iter().all(|child| child.load() == pointsman::actor::RecipientLoad::Idle));
         assert_eq!(stage.system.shutdown(LONG).unwrap().balance(), 0);
     }
 }
@@ -608,7 +609,7 @@ fn a_decider_that_panics_loses_no_control_that_waits_behind_the_failure() {
     let watcher = stage.spawn(&stage.role("w"));
     let release = hold(&parent);
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
+    wait_until(|| actor.load() == pointsman::actor::RecipientLoad::Suspended);
     // In the lane of the parent, behind the notice of the failure.
     watch(&watcher, &parent);
     drop(release);

@@ -2,7 +2,8 @@
 
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{Ledger, ManualClock, ShutdownError, SystemBuilder, Terminated};
+use pointsman::time::ManualClock;
+use pointsman::{Ledger, ShutdownError, SystemBuilder, Terminated};
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::ops::Deref;

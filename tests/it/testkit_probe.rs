@@ -68,7 +68,7 @@ fn a_probe_keeps_all_that_comes_whatever_mailbox_the_others_have() {
         builder
             .dispatcher("default", small)
             .mailbox("tiny", Mailbox::bounded(1))
-            .deploy("/*", pointsman::Deployment::new().mailbox("tiny"))
+            .deploy("/*", pointsman::settings::Deployment::new().mailbox("tiny"))
     };
     let system = TestSystem::builder().configure(mailboxes).build();
     let probe = system.probe::<u32>();

@@ -1,9 +1,10 @@
 //! Waiting until a system with threads is quiet: exact, limited, and with an error that names who is busy.
 
 use crate::support::{LONG, Role, Tell, act};
+use pointsman::Terminated;
 use pointsman::prelude::*;
 use pointsman::testkit::{NotQuiet, TestSystem, for_seeds, wait_until_quiet};
-use pointsman::{ManualClock, Terminated};
+use pointsman::time::ManualClock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -274,7 +275,7 @@ fn an_actor_that_is_suspended_with_messages_is_not_quiet() {
     act(&child, |_, _| Ok(()));
     drop(go);
     // The child has failed when it takes no messages for now.
-    while child.load() != pointsman::RecipientLoad::Suspended {
+    while child.load() != pointsman::actor::RecipientLoad::Suspended {
         std::thread::yield_now();
     }
     let text = wait_until_quiet(&system, Duration::ZERO).unwrap_err().to_string();

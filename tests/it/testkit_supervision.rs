@@ -1,7 +1,7 @@
 //! Failures and verdicts, in many courses.
 
 use crate::support::{Hook, Role, Tell, act, child, fail, note, query};
-use pointsman::RecipientLoad;
+use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds};
 use std::sync::mpsc::{Receiver, Sender, channel};

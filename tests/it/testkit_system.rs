@@ -1,9 +1,10 @@
 //! The test system itself: its order, its clock, its waits, and what makes it fail.
 
 use crate::support::{Role, Tell, act, panic_of};
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::testkit::{TestSystem, for_seeds, seeds};
-use pointsman::{BuildError, DeliveryStatus, Recipient, SendError, ShutdownError, SystemRef};
+use pointsman::{BuildError, SendError, ShutdownError, SystemRef};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;

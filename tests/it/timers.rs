@@ -1,8 +1,8 @@
 //! Timers of actors, by the manual clock and once by the real one.
 
 use crate::support::*;
-use pointsman::TimerKey;
 use pointsman::prelude::*;
+use pointsman::timers::TimerKey;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -186,7 +186,7 @@ fn a_suspended_actor_gets_its_tick_after_the_verdict() {
     let actor = child(&parent, &stage.role("a"));
     after(&actor, MS, "tick");
     fail(&actor);
-    wait_until(|| actor.load() == pointsman::RecipientLoad::Suspended);
+    wait_until(|| actor.load() == pointsman::actor::RecipientLoad::Suspended);
     stage.clock.advance(MS);
     drop(release);
     let notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
@@ -447,7 +447,7 @@ fn hooks_at_the_end_of_a_state_see_no_timer_active() {
 
 #[test]
 fn the_name_of_a_timer_is_shown() {
-    use pointsman::TimerName;
+    use pointsman::timers::TimerName;
     let names: [TimerName; 4] = ["flush".into(), 7.into(), ("session", 7).into(), String::from("own").into()];
     assert_eq!(names.map(|name| name.to_string()), ["flush", "7", "session 7", "own"]);
 }

@@ -1,9 +1,10 @@
 //! Level one of the topology: which groups a message goes to, by which verb, and what becomes of its copies.
 
 use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns, while_time_passes};
+use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::prelude::*;
 use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, Topology, TopologyError};
-use pointsman::{DeliveryStatus, Mailbox, OverflowPolicy, Recipient, SendError};
+use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,11 +1,10 @@
 //! A topology as a whole: its start, its configuration, its end, and whether it is alive.
 
 use crate::support::{Stage, run_turns, wait_until};
+use pointsman::group::GroupConfig;
 use pointsman::prelude::*;
 use pointsman::shutdown::phase;
-use pointsman::topology::{
-    DeclaredGroup, GroupConfig, GroupMember, IntoMember, RequestError, Topology, TopologyError,
-};
+use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, RequestError, Topology, TopologyError};
 use pointsman::{AnyActorRef, SystemBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,12 +2,12 @@
 
 use crate::keyed_support::{Do, Note, books, noted, plan, to};
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns, while_time_passes};
-use pointsman::prelude::*;
-use pointsman::topology::{
-    DeclaredGroup, Group, GroupMember, IntoMember, KeyRoute, SendExt, SendMode, Singleton, SpawnInfo, Wraps,
-};
 #[cfg(feature = "config")]
-use pointsman::topology::{GroupConfig, Topology};
+use pointsman::group::GroupConfig;
+use pointsman::group::{Group, KeyRoute, Singleton, SpawnInfo};
+use pointsman::prelude::*;
+use pointsman::topology::Topology;
+use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, SendExt, SendMode, Wraps};
 use pointsman::{AnyActorRef, Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -449,7 +449,7 @@ fn groups_by_key_end_in_their_order_also_those_who_wait_to_be_restarted() {
     let stage = Stage::turns();
     let topology = stage.system.topology();
     let second = Duration::from_secs(1);
-    let policy = pointsman::topology::RestartPolicy::on_failure(second * 60, second * 60);
+    let policy = pointsman::group::RestartPolicy::on_failure(second * 60, second * 60);
     let early = plan(&stage).restart(policy).spawn().expect("sound");
     let log = stage.log.clone();
     let late = stage

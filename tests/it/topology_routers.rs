@@ -3,9 +3,9 @@
 use crate::keyed_support::{Lodger, Note};
 use crate::keyed_support::{books, closed, discarded, gently, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
+use pointsman::group::{Group, KeyRoute, SpawnInfo};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, RoundRobin, SmallestMailbox};
-use pointsman::topology::{Group, KeyRoute, SpawnInfo};
 use pointsman::{DeadLetter, DeadLetterReason};
 
 /// Two groups of which one discards everything, and the other routes as messages say.

@@ -1,8 +1,9 @@
 //! The first configuration of a topology: each group gets it once, whoever brings it.
 
 use crate::support::{LONG, Stage, run_turns};
+use pointsman::group::{Group, GroupConfig, Singleton};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, GroupConfig, Singleton, Topology, TopologyError};
+use pointsman::topology::{Topology, TopologyError};
 use std::sync::{Arc, Mutex};
 
 /// What a configurer is told to do, with the topology and the log of its stage.
@@ -83,8 +84,10 @@ fn whole(stage: Stage, at_start: Act) -> Whole {
     let (group, shards) = noting(&stage, "shards");
     topology.local("shards").expect("free").mount(&group);
     let (handle, log) = (topology.clone(), stage.log.clone());
-    let recipe = move |_: &mut Context<Configuring>, _: &pointsman::topology::SpawnInfo<Singleton>| {
-        Configurer { topology: handle.clone(), log: log.clone(), at_start: at_start.clone() }
+    let recipe = move |_: &mut Context<Configuring>, _: &pointsman::group::SpawnInfo<Singleton>| Configurer {
+        topology: handle.clone(),
+        log: log.clone(),
+        at_start: at_start.clone(),
     };
     let configurer = stage.system.group("configurer").singleton(recipe).spawn().expect("sound");
     Whole { stage, topology, shards, configurer }

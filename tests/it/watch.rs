@@ -1,8 +1,9 @@
 //! Death watch.
 
 use crate::support::*;
+use pointsman::actor::WatchError;
 use pointsman::prelude::*;
-use pointsman::{FailureKind, Terminated, WatchError};
+use pointsman::{FailureKind, Terminated};
 use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 
@@ -140,9 +141,9 @@ fn another_notice_for_the_same_actor_is_refused_and_handed_back_until_it_is_unwa
 #[test]
 fn behind_a_function_there_is_nothing_to_watch() {
     struct Function;
-    impl pointsman::Recipient<()> for Function {
-        fn deliver(&self, (): ()) -> Result<pointsman::DeliveryStatus, pointsman::SendError<()>> {
-            Ok(pointsman::DeliveryStatus::Handled)
+    impl pointsman::actor::Recipient<()> for Function {
+        fn deliver(&self, (): ()) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<()>> {
+            Ok(pointsman::actor::DeliveryStatus::Handled)
         }
     }
     let stage = Stage::turns();

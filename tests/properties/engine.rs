@@ -22,14 +22,16 @@ mod letters;
 
 use self::letters::*;
 use crate::support::cases;
+use pointsman::dead_letters::DeadLetterMessage;
+use pointsman::group::{RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, DefaultResizer, Random, RoundRobin, RouterPlan,
     ScatterGatherFirstCompleted, SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{RestartPolicy, SpawnInfo, WhileRestarting};
-use pointsman::{Backoff, DeadLetterMessage, DeadLetterReason, Directive, Dispatcher, SystemRef};
+use pointsman::{DeadLetterReason, Directive, Dispatcher, SystemRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;

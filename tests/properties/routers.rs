@@ -11,10 +11,12 @@
 //! that leaves without what is in its mailbox.
 
 use crate::support::cases;
+use pointsman::SendError;
+use pointsman::dead_letters::DeadLetterMessage;
+use pointsman::events::Subscription;
 use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult, Restart, Router};
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
-use pointsman::{DeadLetterMessage, SendError, Subscription};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;

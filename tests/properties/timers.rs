@@ -11,7 +11,7 @@
 use crate::support::{cases, fail};
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::{TimerKey, TimerName};
+use pointsman::timers::{TimerKey, TimerName};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;

@@ -11,13 +11,14 @@
 //! was found so).
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult};
-use pointsman::testkit::TestSystem;
-use pointsman::topology::{
+use pointsman::SendError;
+use pointsman::dead_letters::DeadLetterMessage;
+use pointsman::group::{
     ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, SpawnCause, SpawnInfo, StatusReport,
     WhileRestarting,
 };
-use pointsman::{DeadLetterMessage, SendError};
+use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult};
+use pointsman::testkit::TestSystem;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::strategy::Strategy;

@@ -75,7 +75,8 @@ impl Source {
             |line: &Line| line.code.starts_with("#[cfg(test)]") || line.code.starts_with("#[cfg(all(test");
         let is_module = |from: usize| {
             let mut rest = self.lines[from..].iter().filter(|line| !line.is_attribute());
-            rest.next().is_some_and(|line| line.code.starts_with("mod ") || line.code.starts_with("pub mod "))
+            let module = |line: &Line| line.code.trim_start_matches("pub(crate) ").starts_with("mod ");
+            rest.next().is_some_and(module)
         };
         let end = (0..self.lines.len()).find(|at| is_test(&self.lines[*at]) && is_module(*at));
         &self.lines[..end.unwrap_or(self.lines.len())]

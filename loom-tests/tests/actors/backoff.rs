@@ -9,8 +9,9 @@
 use crate::support::model;
 use loom::thread;
 use pointsman::loom_hooks::{calling_dispatcher, section};
+use pointsman::pattern::{Backoff, BackoffSupervisor};
 use pointsman::prelude::*;
-use pointsman::{Backoff, BackoffSupervisor, ManualClock};
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

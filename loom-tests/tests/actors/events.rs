@@ -11,10 +11,12 @@
 use crate::support::model;
 use loom::sync::atomic::{AtomicBool as Flag, AtomicU32 as Value};
 use loom::thread;
+use pointsman::events::EventStream;
 use pointsman::loom_hooks::calling_dispatcher;
+use pointsman::pattern::PipeError;
 use pointsman::prelude::*;
 use pointsman::shutdown::{Phases, ShutdownRunError, phase};
-use pointsman::{EventStream, ManualClock, PipeError};
+use pointsman::time::ManualClock;
 use std::pin::Pin;
 // Counters and places that the models look at when all is over; they order nothing.
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -27,7 +29,7 @@ use std::time::Duration;
 struct Event(u32);
 
 /// Subscribes a function that counts the events 0 and 1 apart.
-fn count(events: &EventStream) -> (pointsman::Subscription, Arc<[AtomicUsize; 2]>) {
+fn count(events: &EventStream) -> (pointsman::events::Subscription, Arc<[AtomicUsize; 2]>) {
     let counts: Arc<[AtomicUsize; 2]> = Arc::default();
     let counted = counts.clone();
     let subscription = events.on(move |Event(number): &Event| {

@@ -23,13 +23,14 @@
 use crate::support::model;
 use loom::sync::atomic::AtomicUsize as AtomicBetween;
 use loom::thread;
-use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
-use pointsman::prelude::*;
-use pointsman::topology::{
+use pointsman::Ledger;
+use pointsman::group::{
     ActorStatus, Group, GroupPlan, KeyRoute, MapRouter, RestartPolicy, SpawnInfo, StatusReport,
     WhileRestarting,
 };
-use pointsman::{Ledger, ManualClock};
+use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
+use pointsman::prelude::*;
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -515,7 +516,7 @@ fn a_message_is_routed_by_the_old_state_or_the_new_one() {
             let state = state.clone();
             thread::spawn(move || state.update(|state| state + 1))
         };
-        let routed = pointsman::topology::InnerRouter::route(&router, &());
+        let routed = pointsman::group::InnerRouter::route(&router, &());
         assert!(matches!(routed, KeyRoute::Unicast(1 | 2)));
         state.update(|state| state + 10);
         writer.join().unwrap();

@@ -8,9 +8,9 @@
 
 use crate::support::model;
 use loom::thread;
-use pointsman::ManualClock;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
+use pointsman::time::ManualClock;
 // What the models look at when all is over; it orders nothing.
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

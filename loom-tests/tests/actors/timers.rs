@@ -15,7 +15,8 @@ use crate::support::model;
 use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::{ManualClock, TimerKey};
+use pointsman::time::ManualClock;
+use pointsman::timers::TimerKey;
 // What the models look at when all is over, and marks that order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -9,9 +9,10 @@
 
 use crate::support::model;
 use loom::thread;
+use pointsman::Terminated;
 use pointsman::loom_hooks::{calling_dispatcher, child};
 use pointsman::prelude::*;
-use pointsman::{ManualClock, Terminated};
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -12,10 +12,13 @@
 
 use crate::support::model;
 use loom::thread;
+use pointsman::SendError;
+use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::ask::AttemptEnd;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{RoutingLogic, ScatterGatherFirstCompleted, TailChopping};
-use pointsman::{AttemptEnd, DeliveryStatus, ManualClock, Recipient, SendError};
+use pointsman::time::ManualClock;
 // Held for an instant each; they order nothing that a race rests on.
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

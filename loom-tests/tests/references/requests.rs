@@ -10,9 +10,9 @@
 use crate::support::model;
 use loom::sync::Mutex;
 use loom::thread;
-use pointsman::ManualClock;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
+use pointsman::time::ManualClock;
 use pointsman::topology::{Outlet, RequestError, SendExt};
 use std::sync::Arc;
 use std::time::Duration;

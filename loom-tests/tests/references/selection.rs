@@ -13,9 +13,11 @@ use crate::support::model;
 use loom::cell::UnsafeCell;
 use loom::sync::Notify;
 use loom::thread;
+use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::{ActorIdentity, Ledger, ManualClock};
+use pointsman::selection::ActorIdentity;
+use pointsman::time::ManualClock;
 use std::pin::Pin;
 // Counters that the models look at when all is over, and what std's `Wake` needs; they order nothing.
 use std::sync::Arc;

@@ -9,10 +9,11 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
+use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::loom_hooks::shared_queue::{AtBound, Bound, Pushed, Refused, SharedQueue, Taker, Wake};
 use pointsman::prelude::*;
-use pointsman::{Ledger, ManualClock};
+use pointsman::time::ManualClock;
 use std::num::NonZeroUsize;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::atomic::{AtomicUsize as Count, Ordering::SeqCst};

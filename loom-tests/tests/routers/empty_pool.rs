@@ -5,10 +5,11 @@
 
 use crate::support::model;
 use loom::thread;
-use pointsman::goakt::RouterHandle;
+use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::{Ledger, ManualClock};
+use pointsman::routing::goakt::RouterHandle;
+use pointsman::time::ManualClock;
 // A counter that the models look at when all is over; it orders nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -7,10 +7,11 @@
 
 use crate::support::model;
 use loom::thread;
+use pointsman::actor::RecipientLoad;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, Routee, RouterValue, RoutingLogic, SmallestMailbox};
-use pointsman::{ManualClock, RecipientLoad};
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

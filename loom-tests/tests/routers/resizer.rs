@@ -9,10 +9,10 @@ use crate::support::model;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use loom::thread;
-use pointsman::ManualClock;
 use pointsman::loom_hooks::{ResizeTrigger, calling_dispatcher};
 use pointsman::prelude::*;
 use pointsman::routing::{Resizer, RouteeLoads};
+use pointsman::time::ManualClock;
 // Notes that the models look at when all is over; they order nothing.
 use std::sync::{Arc as StdArc, Mutex as StdMutex};
 use std::time::Duration;

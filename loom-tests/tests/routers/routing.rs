@@ -6,10 +6,11 @@
 
 use crate::support::model;
 use loom::thread;
+use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{ResizeTo, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::{Ledger, ManualClock};
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

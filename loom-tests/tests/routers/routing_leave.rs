@@ -5,10 +5,11 @@
 
 use crate::support::model;
 use loom::thread;
+use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::routing::{AddRoutee, Drain, RemoveRoutee, RoundRobin, RouterPlan};
-use pointsman::{Ledger, ManualClock};
+use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

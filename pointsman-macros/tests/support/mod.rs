@@ -63,6 +63,10 @@ impl<T> Answerable for Expiring<T> {
     }
 }
 
+pub mod ask {
+    pub use super::{Answerable, Attempt};
+}
+
 pub mod topology {
     pub trait Wraps<M>: From<M> + Sized {
         fn give_back(self) -> Result<M, Self>;

@@ -6,8 +6,8 @@
 
 use crate::cast::{Clerk, Job, Stage, WORKERS, join, stage};
 use crate::explore::scenario;
+use pointsman::group::{GroupPlan, RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{GroupPlan, RestartPolicy, SpawnInfo, WhileRestarting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

@@ -1,7 +1,10 @@
 //! Whom a scenario is made of: a small system, actors that do what their messages say, and the books of it all.
 
+use pointsman::ask::{Answerable, Attempt};
+use pointsman::dead_letters::DeadLetterLog;
 use pointsman::prelude::*;
-use pointsman::{Answerable, Attempt, DeadLetterLog, Ledger, ManualClock, SystemBuilder};
+use pointsman::time::ManualClock;
+use pointsman::{Ledger, SystemBuilder};
 use shuttle::thread::{self, JoinHandle, Thread};
 use std::collections::HashMap;
 // None of these is a step: they only count, and no schedule depends on them.

@@ -5,8 +5,8 @@ use crate::parcel::{Parcel, Pen, Task};
 use crate::scene::{Ground, Scene, post};
 use crate::worker::Yard;
 use pointsman::SpawnError;
+use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
 use std::time::Duration;
 
 pub struct Keyed {

@@ -4,8 +4,8 @@ use crate::books::{Books, Count};
 use crate::dice::Dice;
 use crate::parcel::Pen;
 use crate::scene::{Ground, Scene};
-use pointsman::TimerKey;
 use pointsman::prelude::*;
+use pointsman::timers::TimerKey;
 use std::time::Duration;
 
 const ACTORS: usize = 64;

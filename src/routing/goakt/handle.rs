@@ -8,13 +8,13 @@ use crate::util::reclaim;
 use std::fmt;
 use std::ops::Deref;
 
-/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`RouterHandle`](crate::RouterHandle), and
+/// The handle of a router in GoAkt's words. It dereferences to the crate's own [`RouterHandle`](crate::Router), and
 /// so to the [`ActorRef`] that routes.
 ///
 /// # Waiting
 ///
 /// [`routees`](Self::routees) and [`resize_by`](Self::resize_by) wait for the router's head, as
-/// [there](crate::RouterHandle#waiting). An actor on a work-stealing worker asks the [head](crate::RouterHandle::head)
+/// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head)
 /// instead: `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
 pub struct RouterHandle<M: Send + 'static>(crate::Router<M>);
 
@@ -25,7 +25,7 @@ impl<M: Send + 'static> RouterHandle<M> {
 
     /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router.
     /// GoAkt's `GetRoutees`. [`routee`](Self::routee) finds who has such a name. For the references of all see
-    /// [`RouterHandle::routees`](crate::RouterHandle::routees) of the router that this dereferences to.
+    /// [`RouterHandle::routees`](crate::Router::routees) of the router that this dereferences to.
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ pub struct SpawnRouter<M: Send + 'static, S> {
 
 impl SystemRef {
     /// Starts to describe a top-level router of `pool_size` routees that `factory` makes, in GoAkt's words
-    /// and with its defaults: see [`goakt`](crate::goakt). GoAkt's `SpawnRouter`.
+    /// and with its defaults: see [`goakt`](crate::routing::goakt). GoAkt's `SpawnRouter`.
     ///
     /// The factory gets the routee's number, from 0. It makes the routees before the router routes, on the
     /// thread that calls [`spawn`](SpawnRouter::spawn), so that one that fails fails that; later ones, and

@@ -62,7 +62,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
     ///         match routees.len() {
     ///             0 => Pick::None,
-    ///             n => Pick::PendingRestart(self.0.load(Ordering::Relaxed) % n),
+    ///             n => Pick::One(self.0.load(Ordering::Relaxed) % n),
     ///         }
     ///     }
     /// }

@@ -284,7 +284,7 @@ pub enum ManageError {
     ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
     /// * a routed send, a broadcast, or control for all routees that does not return: the sender waits for room in a
     ///   routee's mailbox ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)); a logic, or a function or
-    ///   [`Recipient`](crate::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
+    ///   [`Recipient`](crate::actor::Recipient) behind a routee, takes long, or changes a router itself; or the send runs the
     ///   routee's turn, on a [calling thread](crate::Dispatcher::calling_thread);
     /// * a thread that is in the middle of any of these and is stopped from outside, as by a debugger.
     OldTables {

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and
 /// when the routee does not take the copy, which is then a dead letter. Once there is an outcome, the other
 /// routees see it by [`ReplyTo::wanted`](crate::ReplyTo::wanted), and their replies are
-/// [late](crate::ReplyCounts::late). An asker that wants to know who answered asks by
+/// [late](crate::ask::ReplyCounts::late). An asker that wants to know who answered asks by
 /// [`ask_traced`](crate::ActorRef::ask_traced). A message without a port goes to all, as by
 /// [`Broadcast`](crate::routing::Broadcast).
 ///

@@ -20,7 +20,7 @@ impl RouteeLoads {
     /// Routees with these loads, for tests of resizers.
     ///
     /// ```
-    /// use pointsman::RecipientLoad;
+    /// use pointsman::actor::RecipientLoad;
     /// use pointsman::routing::{DefaultResizer, Resizer, RouteeLoads};
     ///
     /// let full = RouteeLoads::new([RecipientLoad::Busy { queued: 3 }; 5]);

@@ -23,7 +23,7 @@ pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// use pointsman::prelude::*;
 /// use pointsman::routing::{Resizer, RouteeLoads};
 ///
-/// /// PendingRestart routee for every hundred messages that wait, looked at every 50 messages.
+/// /// One routee for every hundred messages that wait, looked at every 50 messages.
 /// struct ByBacklog;
 ///
 /// impl Resizer for ByBacklog {

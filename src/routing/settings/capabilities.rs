@@ -16,7 +16,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::Deployment;
+    /// use pointsman::settings::Deployment;
     /// use pointsman::routing::RouterSettings;
     /// # struct Worker;
     /// # impl Actor for Worker {

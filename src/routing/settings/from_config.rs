@@ -72,11 +72,11 @@ impl RouterBuilder {
     /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
     /// # }
     ///
-    /// /// PendingRestart routee for the even numbers, and one for the odd.
+    /// /// One routee for the even numbers, and one for the odd.
     /// struct ByParity;
     /// impl RoutingLogic<u64> for ByParity {
     ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if routees.len() == 2 { Pick::PendingRestart(*number as usize % 2) } else { Pick::None }
+    ///         if routees.len() == 2 { Pick::One(*number as usize % 2) } else { Pick::None }
     ///     }
     ///     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<u64>>>, String> {
     ///         let made = ["even", "odd"].map(|name| system.actor(name).spawn(|| Worker));

@@ -2,8 +2,8 @@
 
 use super::{KEYS, deadline, index, millis};
 use crate::support::fail;
+use pointsman::group::Group;
 use pointsman::prelude::*;
-use pointsman::topology::Group;
 use pointsman::{Failure, Ledger};
 use proptest::prelude::{Just, any, prop_oneof};
 use proptest::strategy::Strategy;
