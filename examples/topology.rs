@@ -28,7 +28,7 @@
 
 use pointsman::group::{KeyRoute, MapRouter};
 use pointsman::prelude::*;
-use pointsman::shutdown::phase;
+use pointsman::shutdown::Phase;
 use pointsman::topology::{Outlet, Replies, SendExt, TopologyError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -543,7 +543,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The gateway first, then all that it sends to: so nothing is lost on the way.
     let drawing = topology.to_dot();
-    topology.stop_in(phase::SERVICE_STOP, Duration::from_secs(1))?;
+    topology.stop_in(Phase::SERVICE_STOP, Duration::from_secs(1))?;
     let report = system.coordinated_shutdown().run("the day is over").wait()?;
     println!("{report}\n{drawing}");
     assert_eq!((report.ledger.dead_lettered, report.ledger.balance()), (0, 0));

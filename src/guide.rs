@@ -23,6 +23,7 @@ pub mod routers {}
 #[doc = include_str!("../docs/resizing.md")]
 pub mod resizing {}
 
+#[cfg(feature = "goakt")]
 #[doc = include_str!("../docs/goakt.md")]
 pub mod goakt {}
 

@@ -9,7 +9,7 @@ use pointsman::group::Group;
 use pointsman::net::{Listener, SocketAddress};
 use pointsman::prelude::*;
 use pointsman::routing::ConsistentHashing;
-use pointsman::shutdown::{Phase, Phases, ShutdownReport, phase};
+use pointsman::shutdown::{Phase, Phases, ShutdownReport};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ impl Mill {
         }
         let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
         let phases =
-            Phases::default().change(phase::SERVICE_REQUESTS_DONE, ample).change(phase::SERVICE_STOP, ample);
+            Phases::default().change(Phase::SERVICE_REQUESTS_DONE, ample).change(Phase::SERVICE_STOP, ample);
         let system = System::builder("logmill")
             .dispatcher("disk", Dispatcher::blocking().threads(1..=outputs.len().max(1)))
             .shutdown_phases(phases)
@@ -166,12 +166,12 @@ impl Mill {
         let shutdown = self.system.coordinated_shutdown();
         let listener = self.listener.clone();
         let port = listener.clone();
-        shutdown.add_task(phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
-        shutdown.add_task(phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
+        shutdown.add_task(Phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
+        shutdown.add_task(Phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
             intake.door.close(listener.accepted());
             Ok(())
         })?;
-        shutdown.add_task(phase::SERVICE_STOP, "drain the stages", move || {
+        shutdown.add_task(Phase::SERVICE_STOP, "drain the stages", move || {
             drain(&parsers)?;
             drain(&enrichers)?;
             hosts.terminate("the mill ends");

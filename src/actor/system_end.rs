@@ -163,7 +163,7 @@ impl SystemCore {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::prelude::*;
-    use crate::shutdown::phase;
+    use crate::shutdown::Phase;
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
@@ -212,7 +212,7 @@ mod tests {
         actor.tell(());
         is_inside.recv_timeout(LONG).unwrap();
         let add =
-            |name| handle.coordinated_shutdown().add_task(phase::SERVICE_STOP, name, || Ok(())).unwrap();
+            |name| handle.coordinated_shutdown().add_task(Phase::SERVICE_STOP, name, || Ok(())).unwrap();
         add("write the cache");
         system.core().end_with_handle(Duration::ZERO);
         let warned = || std::mem::take(&mut *RECORDS.0.lock().unwrap());

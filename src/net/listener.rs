@@ -313,7 +313,7 @@ impl Listener {
 
     /// Closes the port and lets the connections go on. Those who wait to be accepted are, as far as the
     /// [limit](ListenerBuilder::max_connections) allows; then new ones are refused. For the phase
-    /// [`SERVICE_UNBIND`](crate::shutdown::phase::SERVICE_UNBIND), before connections are asked to end.
+    /// [`SERVICE_UNBIND`](crate::shutdown::Phase::SERVICE_UNBIND), before connections are asked to end.
     ///
     /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors
     /// of the last connections may begin a little later. A peer that connects at the very moment between is
@@ -328,11 +328,11 @@ impl Listener {
     /// #     fn receive(&mut self, _: Ready, _: &mut Context<Ready>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use pointsman::shutdown::phase;
+    /// use pointsman::shutdown::Phase;
     ///
     /// let system = System::builder("shop").build()?;
     /// let listener = system.listener("port", SocketAddress::tcp("127.0.0.1:0")).spawn(|connection, _| Idle(connection))?;
-    /// system.coordinated_shutdown().add_task(phase::SERVICE_UNBIND, "close the port", move || {
+    /// system.coordinated_shutdown().add_task(Phase::SERVICE_UNBIND, "close the port", move || {
     ///     Ok(listener.unbind().wait()?)
     /// })?;
     /// # Ok(())

@@ -78,6 +78,7 @@ pub(crate) mod balancing;
 pub(crate) mod builder;
 pub(crate) mod counted_routing;
 pub(crate) mod create;
+#[cfg(feature = "goakt")]
 pub mod goakt;
 pub(crate) mod head;
 pub(crate) mod keyed_pool;

@@ -4,10 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+const TIMEOUT_LONG: Duration = Duration::from_secs(10);
+
+/// The default phases, each behind the one above it.
+const DEFAULTS: [(&str, Duration); 12] = [
+    (Phase::BEFORE_SERVICE_UNBIND, TIMEOUT_DEFAULT),
+    (Phase::SERVICE_UNBIND, TIMEOUT_DEFAULT),
+    (Phase::SERVICE_REQUESTS_DONE, TIMEOUT_DEFAULT),
+    (Phase::SERVICE_STOP, TIMEOUT_DEFAULT),
+    (Phase::BEFORE_CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
+    (Phase::CLUSTER_SHARDING_SHUTDOWN_REGION, TIMEOUT_LONG),
+    (Phase::CLUSTER_LEAVE, TIMEOUT_DEFAULT),
+    (Phase::CLUSTER_EXITING, TIMEOUT_LONG),
+    (Phase::CLUSTER_EXITING_DONE, TIMEOUT_DEFAULT),
+    (Phase::CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
+    (Phase::BEFORE_ACTOR_SYSTEM_TERMINATE, TIMEOUT_DEFAULT),
+    (Phase::ACTOR_SYSTEM_TERMINATE, TIMEOUT_LONG),
+];
+
+/// A phase of a coordinated shutdown: its dependencies, its timeout, and the reaction to a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Phase {
+    pub(crate) depends_on: Vec<String>,
+    pub(crate) timeout: Duration,
+    pub(crate) recover: bool,
+    pub(crate) enabled: bool,
+}
+
 /// The names of the default phases, in their order. The phases about clusters are names only: nothing in this crate
 /// fills them, and a program with a cluster layer of its own finds their places. The three `BEFORE_…` phases are meant
 /// for applications.
-pub mod phase {
+impl Phase {
     /// The first phase, for the application's own preparations.
     pub const BEFORE_SERVICE_UNBIND: &str = "before-service-unbind";
     /// Services take no new connections from here on.
@@ -32,35 +61,6 @@ pub mod phase {
     pub const BEFORE_ACTOR_SYSTEM_TERMINATE: &str = "before-actor-system-terminate";
     /// All actors end. Timeout: 10 s.
     pub const ACTOR_SYSTEM_TERMINATE: &str = "actor-system-terminate";
-}
-
-const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
-const TIMEOUT_LONG: Duration = Duration::from_secs(10);
-
-/// The default phases, each behind the one above it.
-const DEFAULTS: [(&str, Duration); 12] = [
-    (phase::BEFORE_SERVICE_UNBIND, TIMEOUT_DEFAULT),
-    (phase::SERVICE_UNBIND, TIMEOUT_DEFAULT),
-    (phase::SERVICE_REQUESTS_DONE, TIMEOUT_DEFAULT),
-    (phase::SERVICE_STOP, TIMEOUT_DEFAULT),
-    (phase::BEFORE_CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
-    (phase::CLUSTER_SHARDING_SHUTDOWN_REGION, TIMEOUT_LONG),
-    (phase::CLUSTER_LEAVE, TIMEOUT_DEFAULT),
-    (phase::CLUSTER_EXITING, TIMEOUT_LONG),
-    (phase::CLUSTER_EXITING_DONE, TIMEOUT_DEFAULT),
-    (phase::CLUSTER_SHUTDOWN, TIMEOUT_DEFAULT),
-    (phase::BEFORE_ACTOR_SYSTEM_TERMINATE, TIMEOUT_DEFAULT),
-    (phase::ACTOR_SYSTEM_TERMINATE, TIMEOUT_LONG),
-];
-
-/// A phase of a coordinated shutdown: its dependencies, its timeout, and the reaction to a failure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub struct Phase {
-    pub(crate) depends_on: Vec<String>,
-    pub(crate) timeout: Duration,
-    pub(crate) recover: bool,
-    pub(crate) enabled: bool,
 }
 
 impl Phase {
@@ -105,17 +105,17 @@ impl Default for Phase {
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::shutdown::{Phase, Phases, phase};
+/// use pointsman::shutdown::{Phase, Phases};
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let phases = Phases::default()
-///     .phase("flush", Phase::new().after(phase::SERVICE_STOP).timeout(Duration::from_secs(30)))
-///     .change(phase::BEFORE_CLUSTER_SHUTDOWN, |before| before.after("flush"));
+///     .phase("flush", Phase::new().after(Phase::SERVICE_STOP).timeout(Duration::from_secs(30)))
+///     .change(Phase::BEFORE_CLUSTER_SHUTDOWN, |before| before.after("flush"));
 /// let system = System::builder("shop").shutdown_phases(phases).build()?;
 /// let shutdown = system.coordinated_shutdown();
 /// let order = shutdown.phases();
-/// assert_eq!(order[3..6], [phase::SERVICE_STOP, "flush", phase::BEFORE_CLUSTER_SHUTDOWN]);
+/// assert_eq!(order[3..6], [Phase::SERVICE_STOP, "flush", Phase::BEFORE_CLUSTER_SHUTDOWN]);
 /// # Ok(())
 /// # }
 /// ```
@@ -153,7 +153,7 @@ impl Phases {
         self.phase(name, change(phase))
     }
 
-    /// Sets whether [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
+    /// Sets whether [`ACTOR_SYSTEM_TERMINATE`](Phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
     pub fn terminate_actor_system(mut self, is_on: bool) -> Self {
         self.terminates_system = is_on;
         self
@@ -265,7 +265,7 @@ mod tests {
             .collect();
         assert_eq!(
             long,
-            [phase::CLUSTER_SHARDING_SHUTDOWN_REGION, phase::CLUSTER_EXITING, phase::ACTOR_SYSTEM_TERMINATE]
+            [Phase::CLUSTER_SHARDING_SHUTDOWN_REGION, Phase::CLUSTER_EXITING, Phase::ACTOR_SYSTEM_TERMINATE]
         );
         assert!(ordered.iter().all(|(_, phase)| phase.recover && phase.enabled));
     }

@@ -4,7 +4,7 @@ use crate::actor::actor::HandlerResult;
 use crate::core::extensions::Extension;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::dispatch::stepping::Reached;
-use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
+use crate::settings::phases::{Phase, PhaseCycle, Phases};
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
@@ -269,7 +269,7 @@ impl CoordinatedShutdown {
         let coordinator = self.coordinator();
         let state = lock(&coordinator.state);
         let busy = coordinator.phases.iter().zip(&state.tasks).filter(|((name, phase), tasks)| {
-            let ends_system = coordinator.terminates_system && name == phase::ACTOR_SYSTEM_TERMINATE;
+            let ends_system = coordinator.terminates_system && name == Phase::ACTOR_SYSTEM_TERMINATE;
             phase.enabled && (ends_system || !tasks.is_empty())
         });
         let sum = busy.fold(Duration::ZERO, |sum, ((_, phase), _)| sum.saturating_add(phase.timeout));

@@ -3,7 +3,7 @@
 //! [`SystemRef::coordinated_shutdown`](crate::SystemRef::coordinated_shutdown) takes tasks and [runs](CoordinatedShutdown::run) them, once. The phases form
 //! a graph that is put in order when the system is built; the tasks of one phase run at the same time, each on a
 //! thread of its own, and the next phase begins when all are done or the phase's time is over. The phase
-//! [`ACTOR_SYSTEM_TERMINATE`](phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's
+//! [`ACTOR_SYSTEM_TERMINATE`](Phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's
 //! `CoordinatedShutdown`.
 //!
 //! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use pointsman::prelude::*;
-//! use pointsman::shutdown::phase;
+//! use pointsman::shutdown::Phase;
 //! use std::time::Duration;
 //!
 //! # struct Store;
@@ -27,9 +27,9 @@
 //! let store = system.actor("store").spawn(|| Store)?;
 //!
 //! let shutdown = system.coordinated_shutdown();
-//! shutdown.add_task(phase::SERVICE_UNBIND, "close the port", || Ok(()))?;
+//! shutdown.add_task(Phase::SERVICE_UNBIND, "close the port", || Ok(()))?;
 //! let flow = [&intake, &store].map(|actor| actor.untyped().expect("an actor"));
-//! shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", flow)?;
+//! shutdown.add_drain(Phase::SERVICE_REQUESTS_DONE, "drain", flow)?;
 //! // With the feature `signals`: shutdown.on_signals()?;
 //!
 //! intake.tell(7u32);
@@ -55,7 +55,7 @@ pub(crate) mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
 pub(crate) mod signals;
 
-pub use crate::settings::phases::{Phase, PhaseCycle, Phases, phase};
+pub use crate::settings::phases::{Phase, PhaseCycle, Phases};
 pub use crate::shutdown::callbacks::SystemEnded;
 pub use crate::shutdown::coordinated::{
     AddTaskError, CoordinatedShutdown, ShutdownRun, TaskHandle, UnknownPhase,

@@ -4,11 +4,11 @@
 //! block, and none depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an
 //! alarm at the phase's deadline, by the system's clock.
 
-use super::phase;
 use crate::actor::actor::HandlerResult;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
+use crate::settings::phases::Phase;
 use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, ShutdownRun, Stage, Task, drop_tasks};
 use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
@@ -139,7 +139,7 @@ fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
         }
         std::mem::take(&mut state.tasks[index])
     };
-    if coordinator.terminates_system && coordinator.phases[index].0 == phase::ACTOR_SYSTEM_TERMINATE {
+    if coordinator.terminates_system && coordinator.phases[index].0 == Phase::ACTOR_SYSTEM_TERMINATE {
         let core = core.clone();
         let terminate = async move {
             core.begin_end();

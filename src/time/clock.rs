@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::sync::{Arc, Mutex, lock};
 
 /// The function that a clock calls when it has been moved, with the time that the clock was moved to.
-pub type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
+pub(crate) type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// A source of time for an actor system.
 ///
@@ -59,7 +59,7 @@ pub trait Clock: Send + Sync + 'static {
     /// for a real clock only.
     ///
     /// The clock keeps the function as long as it lives, so the function should hold what it wakes weakly.
-    fn on_advance(&self, moved: AdvanceHook) {
+    fn on_advance(&self, moved: Box<dyn Fn(Duration) + Send + Sync>) {
         drop(moved);
     }
 }

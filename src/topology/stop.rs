@@ -72,14 +72,14 @@ impl Topology {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::shutdown::phase;
+    /// use pointsman::shutdown::Phase;
     /// use std::time::Duration;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
     /// let topology = system.topology();
     /// // … groups, routes, and `topology.start()?`
-    /// topology.stop_in(phase::SERVICE_STOP, Duration::from_secs(1))?;
+    /// topology.stop_in(Phase::SERVICE_STOP, Duration::from_secs(1))?;
     /// let report = system.coordinated_shutdown().run("the day is over").wait()?;
     /// assert_eq!(report.ledger.dead_lettered, 0);
     /// # Ok(())

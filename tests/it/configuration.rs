@@ -6,7 +6,7 @@ use pointsman::dispatch::DispatcherKind;
 use pointsman::mailbox::MailboxRequirement;
 use pointsman::prelude::*;
 use pointsman::settings::Deployment;
-use pointsman::shutdown::phase;
+use pointsman::shutdown::Phase;
 use pointsman::{BuildError, SpawnError};
 use std::time::Duration;
 
@@ -413,7 +413,7 @@ fn settings_from_a_file_have_their_effect() {
     let phases = shutdown.phases();
     assert!(
         phases.iter().position(|name| *name == "flush")
-            > phases.iter().position(|name| *name == phase::SERVICE_STOP)
+            > phases.iter().position(|name| *name == Phase::SERVICE_STOP)
     );
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

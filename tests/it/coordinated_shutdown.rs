@@ -5,7 +5,6 @@ use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::shutdown::{
     AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRun, ShutdownRunError, TaskOutcome,
-    phase,
 };
 use pointsman::{BuildError, SystemBuilder};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,7 +19,7 @@ fn staged(name: &str, change: impl FnOnce(Phases) -> Phases) -> Stage {
         .phase("first", Phase::new())
         .phase("second", Phase::new().after("first"))
         .phase("third", Phase::new().after("second"))
-        .change(phase::ACTOR_SYSTEM_TERMINATE, |last| last.after("third"));
+        .change(Phase::ACTOR_SYSTEM_TERMINATE, |last| last.after("third"));
     Stage::threads_with(name, |builder: SystemBuilder| builder.shutdown_phases(change(phases)))
 }
 
@@ -62,7 +61,7 @@ fn the_phases_run_in_order_and_the_last_one_ends_the_system() {
     assert_eq!((report.ledger.sent, report.ledger.handled, report.ledger.balance()), (1, 1, 0));
     let busy: Vec<_> = report.phases.iter().filter(|phase| !phase.tasks.is_empty()).collect();
     let names: Vec<_> = busy.iter().map(|phase| (phase.name.as_str(), phase.tasks.len())).collect();
-    assert_eq!(names, [("first", 1), ("second", 2), ("third", 1), (phase::ACTOR_SYSTEM_TERMINATE, 1)]);
+    assert_eq!(names, [("first", 1), ("second", 2), ("third", 1), (Phase::ACTOR_SYSTEM_TERMINATE, 1)]);
     assert!(report.phases.iter().all(|phase| phase.outcome == PhaseOutcome::Done));
     assert_eq!(report.phases.len(), shutdown.phases().len());
     let text = report.to_string();
@@ -483,7 +482,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
 fn run_over_a_stuck_handler(name: &str, recovers: bool) -> (Stage, Sender<()>, ShutdownRun) {
     listen();
     let stage =
-        staged(name, |phases| phases.change(phase::ACTOR_SYSTEM_TERMINATE, |last| last.recover(recovers)));
+        staged(name, |phases| phases.change(Phase::ACTOR_SYSTEM_TERMINATE, |last| last.recover(recovers)));
     let parent = stage.spawn(&stage.role("shop"));
     let stuck = child(&parent, &stage.role("till"));
     let release = hold(&stuck);

@@ -10,7 +10,7 @@ use pointsman::routing::{
     ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
     RouterSettings, RouterValue, RoutingLogic,
 };
-use pointsman::shutdown::phase;
+use pointsman::shutdown::Phase;
 use pointsman::topology::SendExt;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -114,7 +114,7 @@ fn tasks_of_a_shutdown_that_does_not_come_are_dropped_each_for_itself() {
             let _ = &bomb;
             Ok(())
         };
-        system.coordinated_shutdown().add_task(phase::SERVICE_STOP, name, task).expect("a known phase");
+        system.coordinated_shutdown().add_task(Phase::SERVICE_STOP, name, task).expect("a known phase");
     }
     // Not by its phases.
     system.shutdown(LONG).expect("nothing is stuck");
@@ -701,7 +701,7 @@ fn who_is_refused_what_holds_code_is_told_why_though_that_panics() {
     };
     let shutdown = system.coordinated_shutdown();
     assert!(shutdown.add_task("no-such-phase", "task", work(&bombs)).is_err());
-    assert!(shutdown.add_task(phase::SERVICE_STOP, "", work(&bombs)).is_err());
+    assert!(shutdown.add_task(Phase::SERVICE_STOP, "", work(&bombs)).is_err());
     let scheduler = system.task_timer().expect("there is a default dispatcher");
     assert!(scheduler.once(Duration::MAX, task(&bombs)).is_err());
     assert!(scheduler.fixed_rate(LONG, Duration::ZERO, task(&bombs)).is_err());

@@ -3,9 +3,7 @@
 use crate::router_support::{END, FAIL, Worker};
 use pointsman::ask::AttemptEnd;
 use pointsman::prelude::*;
-use pointsman::routing::goakt::{
-    AskFailedWith, MAX_RETRIES, RETRY_WINDOW, RouterError, RouterHandle, SpawnRouter, Unset,
-};
+use pointsman::routing::goakt::{AskFailedWith, RouterError, RouterHandle, SpawnRouter, Unset};
 use pointsman::routing::{KeySink, ManageError, ResizerSettings, Ring, RouterSettings};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
@@ -985,7 +983,6 @@ fn a_restarted_routee_keeps_name_place_and_queue_and_loses_its_state() {
 
 #[test]
 fn a_routee_is_restarted_up_to_the_limit_within_the_window_and_then_stopped() {
-    assert_eq!((MAX_RETRIES, RETRY_WINDOW), (3, SECOND));
     let (scene, plan) = Fragiles::new(2);
     let router = plan.restart_on_failure().spawn().unwrap();
     let first = (*router).routees().unwrap()[0].clone();

@@ -2,7 +2,7 @@
 
 use crate::support::LONG;
 use pointsman::prelude::*;
-use pointsman::shutdown::{Phases, phase};
+use pointsman::shutdown::{Phase, Phases};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -50,7 +50,7 @@ fn a_service_that_waits_for_its_end() {
     let shutdown = system.coordinated_shutdown();
     shutdown.on_signals().unwrap();
     let any = counter.untyped().unwrap();
-    shutdown.add_drain(phase::SERVICE_REQUESTS_DONE, "drain", [any]).unwrap();
+    shutdown.add_drain(Phase::SERVICE_REQUESTS_DONE, "drain", [any]).unwrap();
     for number in 0..100u64 {
         counter.tell(number);
     }
@@ -104,7 +104,7 @@ fn a_service_whose_end_takes_long() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    let phases = Phases::default().change(phase::SERVICE_STOP, |stop| stop.timeout(LONG));
+    let phases = Phases::default().change(Phase::SERVICE_STOP, |stop| stop.timeout(LONG));
     let system = System::builder("long").shutdown_phases(phases).build().unwrap();
     let shutdown = system.coordinated_shutdown();
     shutdown.on_signals().unwrap();
@@ -113,7 +113,7 @@ fn a_service_whose_end_takes_long() {
         std::thread::park_timeout(LONG);
         Ok(())
     };
-    shutdown.add_task(phase::SERVICE_STOP, "long", long).unwrap();
+    shutdown.add_task(Phase::SERVICE_STOP, "long", long).unwrap();
     println!("\nready");
     shutdown.outcome().wait().unwrap();
 }

@@ -528,7 +528,7 @@ fn a_coordinated_shutdown_is_run_on_the_test_thread() {
         }
         let shutdown = system.coordinated_shutdown();
         let drained = [actor.untyped().expect("an actor")];
-        shutdown.add_drain(pointsman::shutdown::phase::SERVICE_STOP, "drain", drained).unwrap();
+        shutdown.add_drain(pointsman::shutdown::Phase::SERVICE_STOP, "drain", drained).unwrap();
         let report = shutdown.run("the test is over").wait().unwrap();
         assert_eq!((done.load(Ordering::SeqCst), report.ledger.balance()), (10, 0), "{report}");
         assert_eq!(system.living_actors(), 0);

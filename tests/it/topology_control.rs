@@ -3,7 +3,7 @@
 use crate::support::{Stage, run_turns, wait_until};
 use pointsman::group::GroupConfig;
 use pointsman::prelude::*;
-use pointsman::shutdown::phase;
+use pointsman::shutdown::Phase;
 use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, RequestError, Topology, TopologyError};
 use pointsman::{AnyActorRef, SystemBuilder};
 use std::sync::Arc;
@@ -270,7 +270,7 @@ fn groups_end_in_ascending_order_each_after_those_before() {
     }
     let second = Duration::from_secs(1);
     let shutdown = whole.stage.system.coordinated_shutdown();
-    whole.topology.stop_in(phase::SERVICE_STOP, second).expect("the phase exists");
+    whole.topology.stop_in(Phase::SERVICE_STOP, second).expect("the phase exists");
     let run = shutdown.run("a test");
     let mut notes = Vec::new();
     // The shutdown's thread notes first and stops the actor then: turns are needed after each note, too.

@@ -15,7 +15,7 @@ use pointsman::events::EventStream;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::pattern::PipeError;
 use pointsman::prelude::*;
-use pointsman::shutdown::{Phases, ShutdownRunError, phase};
+use pointsman::shutdown::{Phase, Phases, ShutdownRunError};
 use pointsman::time::ManualClock;
 use std::pin::Pin;
 // Counters and places that the models look at when all is over; they order nothing.
@@ -267,7 +267,7 @@ fn two_begin_the_shutdown_and_it_runs_once() {
             Ok(())
         };
         let shutdown = system.coordinated_shutdown();
-        shutdown.add_task(phase::SERVICE_STOP, "count", task).expect("a known phase");
+        shutdown.add_task(Phase::SERVICE_STOP, "count", task).expect("a known phase");
         let other = {
             let shutdown = shutdown.clone();
             thread::spawn(move || drop(shutdown.run("other")))

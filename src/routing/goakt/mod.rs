@@ -48,5 +48,5 @@ pub(crate) mod strategy;
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::routing::goakt::error::RouterError;
 pub use crate::routing::goakt::handle::RouterHandle;
-pub use crate::routing::goakt::spawn::{MAX_RETRIES, RETRY_WINDOW, SpawnRouter, VIRTUAL_NODES};
+pub use crate::routing::goakt::spawn::SpawnRouter;
 pub use crate::routing::goakt::strategy::{RoutingStrategy, Unset};

@@ -28,14 +28,14 @@ use std::time::Duration;
 
 /// How often [`restart_on_failure`](SpawnRouter::restart_on_failure) restarts a routee within
 /// [`RETRY_WINDOW`]: GoAkt's default.
-pub const MAX_RETRIES: u32 = 3;
+const MAX_RETRIES: u32 = 3;
 
 /// See [`MAX_RETRIES`].
-pub const RETRY_WINDOW: Duration = Duration::from_secs(1);
+const RETRY_WINDOW: Duration = Duration::from_secs(1);
 
 /// How many points each routee has on the ring of [`consistent_hash`](SpawnRouter::consistent_hash), unless
 /// told otherwise: GoAkt's default.
-pub const VIRTUAL_NODES: u32 = 150;
+const VIRTUAL_NODES: u32 = 150;
 
 /// Describes a router that is about to be created, by [`SystemRef::spawn_router`].
 ///
@@ -234,7 +234,7 @@ where
     M: Send + 'static,
     F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
-    /// How many points each routee has on the ring: [`VIRTUAL_NODES`] unless told otherwise, also if told 0;
+    /// How many points each routee has on the ring: 150 (GoAkt's default) unless told otherwise, also if told 0;
     /// at most 65,536. GoAkt's `WithConsistentHashVirtualNodes`.
     pub fn virtual_nodes(self, count: u32) -> Self {
         let count = if count == 0 { VIRTUAL_NODES } else { count };
@@ -274,7 +274,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         self.directive("stop_on_failure", Strategy::stop())
     }
 
-    /// Restarts a routee that fails, up to [`MAX_RETRIES`] times within [`RETRY_WINDOW`]: see
+    /// Restarts a routee that fails, up to 3 times within a second (GoAkt's default): see
     /// [`restart_on_failure_up_to`](Self::restart_on_failure_up_to).
     pub fn restart_on_failure(self) -> Self {
         self.restart_on_failure_up_to(MAX_RETRIES, RETRY_WINDOW)

@@ -127,6 +127,7 @@ impl TailChopping {
     }
 
     /// Starts no attempt on the very deadline: at most within / interval routees are asked, rounded up.
+    #[cfg(feature = "goakt")]
     pub(crate) fn ends_before_deadline(mut self) -> Self {
         self.pace.ends_before_deadline = true;
         self
