@@ -1,4 +1,4 @@
-//! Guides: what the parts do together. Their text is in the folder `docs` of the source.
+//! Guides: what the parts do together. The folder `docs` of the source has them for readers outside this documentation.
 //!
 //! | about actors | about routers | about the whole |
 //! |---|---|---|
@@ -11,39 +11,39 @@
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
-#[doc = include_str!("../docs/lifecycle.md")]
+#[doc = include_str!("guide/lifecycle.md")]
 pub mod lifecycle {}
 
-#[doc = include_str!("../docs/supervision.md")]
+#[doc = include_str!("guide/supervision.md")]
 pub mod supervision {}
 
-#[doc = include_str!("../docs/routers.md")]
+#[doc = include_str!("guide/routers.md")]
 pub mod routers {}
 
-#[doc = include_str!("../docs/resizing.md")]
+#[doc = include_str!("guide/resizing.md")]
 pub mod resizing {}
 
 #[cfg(feature = "goakt")]
-#[doc = include_str!("../docs/goakt.md")]
+#[doc = include_str!("guide/goakt.md")]
 pub mod goakt {}
 
-#[doc = include_str!("../docs/topology.md")]
+#[doc = include_str!("guide/topology.md")]
 pub mod topology {}
 
-#[doc = include_str!("../docs/delivery.md")]
+#[doc = include_str!("guide/delivery.md")]
 pub mod delivery {}
 
-#[doc = include_str!("../docs/shutdown.md")]
+#[doc = include_str!("guide/shutdown.md")]
 pub mod shutdown {}
 
-#[doc = include_str!("../docs/words.md")]
+#[doc = include_str!("guide/words.md")]
 pub mod words {}
 
 #[doc = include_str!("../docs/glossary.md")]
 pub mod glossary {}
 
-#[doc = include_str!("../docs/latency.md")]
+#[doc = include_str!("guide/latency.md")]
 pub mod latency {}
 
-#[doc = include_str!("../docs/models.md")]
+#[doc = include_str!("guide/models.md")]
 pub mod models {}

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../docs/configuration.md")]
+#![doc = include_str!("../guide/configuration.md")]
 //!
 //! [`SystemBuilder`]: crate::SystemBuilder
 //! [`SystemBuilder::config_file`]: crate::SystemBuilder::config_file

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../docs/testing.md")]
+#![doc = include_str!("../guide/testing.md")]
 
 pub(crate) mod probe;
 pub(crate) mod quiescence;

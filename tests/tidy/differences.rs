@@ -46,7 +46,7 @@ fn untold(page: &str, guide: impl Fn(&str) -> String) -> Vec<String> {
         let differs = WORDS.iter().any(|word| prose.contains(word));
         if differs && !labels.iter().any(|(label, ..)| leads(row, label)) {
             faults.push(format!(
-                "{PAGE}:{}: it tells of a difference and leads to no guide: tell users in a table of docs/words.md, and \
+                "{PAGE}:{}: it tells of a difference and leads to no guide: tell users in a table of src/guide/words.md, and \
                  link to its heading by a label from the end of the page",
                 at + 1
             ));

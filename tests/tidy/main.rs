@@ -8,6 +8,7 @@
 mod coverage;
 mod differences;
 mod docs;
+mod guides;
 mod layers;
 mod models;
 mod names;
