@@ -116,6 +116,12 @@
 //! 10. A routee of a balancing pool never sleeps while the shared queue holds a message that it may take.
 //! 11. Idle workers sleep; a job submitted while the last one falls asleep wakes one.
 //! 12. Shutdown ends every thread and balances the ledger to 0.
+// The documentation says which feature an item needs.
+#![cfg_attr(
+    docsrs,
+    feature(doc_cfg),
+    doc(auto_cfg(hide(pointsman_loom, pointsman_shuttle, pointsman_mirror, pointsman_tsan)))
+)]
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 #![cfg_attr(not(any(pointsman_loom, pointsman_shuttle)), deny(unreachable_pub))]
 // In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.

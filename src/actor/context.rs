@@ -67,6 +67,9 @@ impl<M: Send + 'static> Context<M> {
     // ---- itself
 
     /// A reference to this actor. Clone it to hand it on.
+    #[doc(alias = "myself")]
+    #[doc(alias = "actor_ref")]
+    #[doc(alias = "self_ref")]
     pub fn me(&self) -> &ActorRef<M> {
         &self.me
     }

@@ -72,6 +72,7 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if the actor is
     /// watched with a message: [unwatch](Self::unwatch) it first.
+    #[doc(alias = "monitor")]
     pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError> {
         let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
         if actor == self.me().any_local() {

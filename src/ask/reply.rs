@@ -39,6 +39,7 @@ pub trait Request: Send + 'static {
 }
 
 /// A request together with the right to answer it: what an actor receives when it is asked.
+#[doc(alias = "forward")]
 #[must_use = "a dropped call fails the ask with `AskError::NoReply`"]
 pub struct Call<Q: Request> {
     /// What is asked.
@@ -58,6 +59,7 @@ impl<Q: Request> Call<Q> {
     /// `answer` runs even when nobody waits any more, since it may do more than answer; look at
     /// [`ReplyTo::wanted`] first to skip work that only serves the reply. A late reply is dropped and
     /// counted. When `answer` panics the ask fails with [`AskError::NoReply`] at once.
+    #[doc(alias = "reply")]
     pub fn answer(self, answer: impl FnOnce(Q) -> Q::Reply) {
         let Self { request, reply_to } = self;
         let late = reply_to.send(answer(request));
@@ -107,6 +109,7 @@ impl<R> ReplyTo<R> {
     /// [`LateReply`] hands the reply back when somebody has answered already, or when the asker has
     /// stopped waiting. It is counted.
     #[inline]
+    #[doc(alias = "reply")]
     pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
         self.deliver(reply, None).map_err(|reply| {
             count_late_reply();

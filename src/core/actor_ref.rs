@@ -388,6 +388,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Whether messages are refused: the actor has stopped, or the router has.
     #[inline]
+    #[doc(alias = "is_alive")]
     pub fn is_closed(&self) -> bool {
         match self.target() {
             Target::Local(local) => local.mailbox.gate.is_closed(),

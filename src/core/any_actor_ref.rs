@@ -184,6 +184,7 @@ impl AnyActorRef {
     }
 
     /// Whether the actor takes no more messages.
+    #[doc(alias = "is_alive")]
     pub fn is_closed(&self) -> bool {
         self.gate().is_closed()
     }

@@ -34,6 +34,8 @@ impl SystemRef {
     /// # Errors
     ///
     /// [`LookupError`] if the text is no path, the path is in another system, or no actor is there.
+    #[doc(alias = "where_is")]
+    #[doc(alias = "lookup")]
     pub fn actor_at(&self, path: &str) -> Result<AnyActorRef, LookupError> {
         let root = ActorPath::from_names(std::iter::empty());
         self.core().actor_at(&root.join(path)?)

@@ -127,7 +127,7 @@ pub struct Phases {
 }
 
 impl Default for Phases {
-    /// Makes the [default phases](phase) in a line: each depends on the phase before it.
+    /// Makes the default phases in a line: each depends on the phase before it.
     fn default() -> Self {
         let mut by_name = BTreeMap::new();
         let mut before: Option<&str> = None;
