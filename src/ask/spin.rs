@@ -32,11 +32,11 @@ const VAIN_MAX: u32 = 4;
 const TRIED_EVERY: u32 = 16;
 
 per_thread! {
-    static PATIENCE: Cell<SpinPolicy> = Cell::new(SpinPolicy::new());
+    static SPIN_POLICY: Cell<SpinPolicy> = Cell::new(SpinPolicy::new());
 }
 
 per_thread! {
-    static COURTESY: YieldGuard = YieldGuard::new();
+    static YIELD_GUARD: YieldGuard = YieldGuard::new();
 }
 
 /// What a thread has learnt from the waits before.
@@ -70,7 +70,7 @@ pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
     for _ in 0..LOOKS {
         if is_answered() {
             // Mostly there is nothing to forget, and nothing is written.
-            return PATIENCE.with(|kept| {
+            return SPIN_POLICY.with(|kept| {
                 if kept.get().in_vain != 0 {
                     kept.set(kept.get().after_a_wait(true));
                 }
@@ -83,10 +83,10 @@ pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
 
 #[cold]
 fn wait_on(is_answered: &dyn Fn() -> bool) {
-    let spin_policy = PATIENCE.with(Cell::get);
+    let spin_policy = SPIN_POLICY.with(Cell::get);
     let was_answered =
-        spin_policy.is_worth_yielding() && COURTESY.with(|yield_guard| yield_until(yield_guard, is_answered));
-    PATIENCE.with(|kept| kept.set(spin_policy.after_a_wait(was_answered)));
+        spin_policy.is_worth_yielding() && YIELD_GUARD.with(|yield_guard| yield_until(yield_guard, is_answered));
+    SPIN_POLICY.with(|kept| kept.set(spin_policy.after_a_wait(was_answered)));
 }
 
 /// Yields for [`AWAKE_MAX`], or until there is an answer; whether there is.
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_there_forgets_the_waits_in_vain() {
-        let kept = || PATIENCE.with(Cell::get);
+        let kept = || SPIN_POLICY.with(Cell::get);
         for waits in 1..=VAIN_MAX {
             wait_awake(|| false);
             assert_eq!(kept().in_vain, waits);
@@ -140,6 +140,6 @@ mod tests {
             looks.set(looks.get() + 1);
             looks.get() > LOOKS
         });
-        assert_eq!((looks.get(), PATIENCE.with(Cell::get).in_vain), (LOOKS + 1, 0));
+        assert_eq!((looks.get(), SPIN_POLICY.with(Cell::get).in_vain), (LOOKS + 1, 0));
     }
 }

@@ -18,7 +18,7 @@ const LOOKS: u32 = 8;
 
 /// A turn that takes longer than this beside a filled LIFO slot ends early: much longer than a switch of actors, and
 /// than a full turn of handlers that only compute and send.
-const PATIENCE: Duration = Duration::from_micros(100);
+const STALL_LIMIT: Duration = Duration::from_micros(100);
 
 /// Runs one turn of a task.
 ///
@@ -109,7 +109,7 @@ impl Turn {
             throughput,
             deadline: None,
             first_look: Cell::new(None),
-            patience: PATIENCE,
+            patience: STALL_LIMIT,
             watched: Cell::new(false),
             slot_waits: Cell::new(false),
             looks: Cell::new(0),
