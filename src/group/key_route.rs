@@ -39,7 +39,8 @@ enum KeyLookup<M> {
     Waiting(M),
     /// The actor of the key is passivated. The copy counts as sent, and is to be offered or refused.
     Retired(M),
-    Nobody(M),
+    /// No actor has the key.
+    Absent(M),
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
@@ -95,7 +96,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
                 }
             }
             Some(_) => KeyLookup::Waiting(message),
-            None => KeyLookup::Nobody(message),
+            None => KeyLookup::Absent(message),
         }
     }
 
@@ -123,15 +124,30 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         delivery: &Delivery<'_, M>,
         own: impl FnOnce() -> K,
     ) -> Result<(), M> {
+        match self.unless_absent(key, hash, message, counts, delivery) {
+            Ok(done) => done,
+            Err((message, counts)) => self.to_created(own(), hash, message, counts, delivery),
+        }
+    }
+
+    /// Offers a copy to the actor of the key. The error says that the actor is to be created first: it has the copy, and
+    /// `counts` as at [`to_created`](Self::to_created).
+    #[inline]
+    fn unless_absent(
+        self: &StdArc<Self>,
+        key: &K,
+        hash: u64,
+        message: M,
+        counts: bool,
+        delivery: &Delivery<'_, M>,
+    ) -> Result<Result<(), M>, (M, bool)> {
         match self.look_up_key(key, hash, message, true, delivery) {
-            KeyLookup::Actor(done) => done,
+            KeyLookup::Actor(done) => Ok(done),
             KeyLookup::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
-                self.refuse(message, delivery)
+                Ok(self.refuse(message, delivery))
             }
-            KeyLookup::Waiting(message) | KeyLookup::Nobody(message) => {
-                self.to_created(own(), hash, message, counts, delivery)
-            }
-            KeyLookup::Retired(message) => self.to_created(own(), hash, message, true, delivery),
+            KeyLookup::Waiting(message) | KeyLookup::Absent(message) => Err((message, counts)),
+            KeyLookup::Retired(message) => Err((message, true)),
         }
     }
 
@@ -146,7 +162,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         match self.look_up_key(key, hash, message, false, delivery) {
             KeyLookup::Actor(done) => done,
             KeyLookup::Waiting(message) | KeyLookup::Retired(message) => self.refuse(message, delivery),
-            KeyLookup::Nobody(message) => Err(message),
+            KeyLookup::Absent(message) => Err(message),
         }
     }
 
@@ -163,12 +179,12 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         mut counts: bool,
         delivery: &Delivery<'_, M>,
     ) -> Result<(), M> {
-        let nobody = |message, counts| match counts {
+        let refused = |message, counts| match counts {
             true => self.refuse(message, delivery),
             false => Err(message),
         };
         if !self.spawns() {
-            return nobody(message, counts);
+            return refused(message, counts);
         }
         let name = key_name(&key.to_string());
         let key_entry = StdArc::new(KeyEntry::new(key, hash, name, SpawnCause::OnMessage));
@@ -183,14 +199,14 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             let Some(again) = message.take() else { return Ok(()) };
             match created {
                 Created::Done => return Err(again),
-                Created::Refused(_) => return nobody(again, counts),
+                Created::Refused(_) => return refused(again, counts),
                 Created::Taken => {}
             }
             match self.look_up_key(&key_entry.key, hash, again, true, delivery) {
                 KeyLookup::Actor(done) => return done,
                 KeyLookup::Waiting(again) if !takes_over => return self.refuse(again, delivery),
                 // The actor has gone meanwhile.
-                KeyLookup::Waiting(again) | KeyLookup::Nobody(again) => message = Some(again),
+                KeyLookup::Waiting(again) | KeyLookup::Absent(again) => message = Some(again),
                 KeyLookup::Retired(again) => (message, counts) = (Some(again), true),
             }
         }
@@ -204,7 +220,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Sends a copy to each key of the list. Absent actors are created first, each with its copy as its first message.
     fn to_each(self: &StdArc<Self>, keys: Vec<K>, message: M, delivery: &Delivery<'_, M>) -> Result<(), M> {
-        let copy = self.copy.expect("whoever names several keys can clone messages");
+        let copy = self.copy.expect("a key router that names several keys has a copy function");
         let mut left = keys.len();
         let mut copies = Copies::of(message);
         let mut next = |copies: &mut Copies<M>| {
@@ -233,7 +249,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     /// Sends a copy to the actor of each of these key slots.
-    fn to_seats<'s>(
+    fn to_slots<'s>(
         &self,
         visit: impl FnOnce(&mut dyn FnMut(&'s KeySlot<M, K>)),
         message: M,
@@ -242,7 +258,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     where
         Self: 's,
     {
-        let copy = self.copy.expect("whoever names several keys can clone messages");
+        let copy = self.copy.expect("a key router that names several keys has a copy function");
         let mut copies = Copies::of(message);
         // Each actor gets its copy when the next actor is found: only then is its copy known not to be the last.
         let mut held: Option<&ActorRef<M>> = None;
@@ -282,15 +298,9 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         match outcome {
             KeyRoute::Unicast(key) => {
                 let hash = self.hash(&key);
-                match self.look_up_key(&key, hash, message, true, delivery) {
-                    KeyLookup::Actor(done) => done,
-                    KeyLookup::Waiting(message) if self.while_restarting != WhileRestarting::SpawnAnew => {
-                        self.refuse(message, delivery)
-                    }
-                    KeyLookup::Waiting(message) | KeyLookup::Nobody(message) => {
-                        self.to_created(key, hash, message, false, delivery)
-                    }
-                    KeyLookup::Retired(message) => self.to_created(key, hash, message, true, delivery),
+                match self.unless_absent(&key, hash, message, false, delivery) {
+                    Ok(done) => done,
+                    Err((message, counts)) => self.to_created(key, hash, message, counts, delivery),
                 }
             }
             KeyRoute::GentleUnicast(key) => self.to_present_key(&key, self.hash(&key), message, delivery),
@@ -299,14 +309,14 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
                 let keys: Vec<(u64, K)> = keys.into_iter().map(|key| (self.hash(&key), key)).collect();
                 let section = reclaim::section();
                 let visit = |look: &mut dyn FnMut(_)| {
-                    let seats = keys.iter().filter_map(|(hash, key)| self.find(key, *hash, &section));
-                    seats.for_each(look);
+                    let slots = keys.iter().filter_map(|(hash, key)| self.find(key, *hash, &section));
+                    slots.for_each(look);
                 };
-                self.to_seats(visit, message, delivery)
+                self.to_slots(visit, message, delivery)
             }
             KeyRoute::Broadcast => {
                 let section = reclaim::section();
-                self.to_seats(|look| self.table.for_each(&section, look), message, delivery)
+                self.to_slots(|look| self.table.for_each(&section, look), message, delivery)
             }
             KeyRoute::Discard | KeyRoute::Default => {
                 delivery.discard();
