@@ -1,4 +1,4 @@
-//! The [`Actor`] trait: what a user writes.
+//! The [`Actor`] trait, which users implement.
 
 use crate::actor::context::Context;
 use crate::core::control::Terminated;
@@ -7,10 +7,10 @@ use crate::mailbox::kind::{Mailbox, MailboxRequirement};
 use crate::core::strategy::Strategy;
 use crate::failure::Failure;
 
-/// What a handler or hook returns: `Err` fails the actor, and its parent decides what happens.
+/// The result of a handler or hook: `Err` fails the actor, and its parent decides what happens.
 pub type HandlerResult = Result<(), Failure>;
 
-/// State that handles messages of one type, one at a time.
+/// State that handles messages of a single type, one at a time.
 ///
 /// Only [`receive`](Self::receive) must be written. The hooks have Akka's defaults.
 ///
@@ -60,18 +60,18 @@ pub type HandlerResult = Result<(), Failure>;
 ///
 /// # Delivery
 ///
-/// Messages of one sender are handled in the order in which it sent them. A message is handled at most
-/// once; one that is not handled becomes a dead letter, counted in the [`Ledger`](crate::Ledger).
+/// Messages of one sender are handled in the order in which it sent them. A message is handled at most once; a message
+/// that is not handled becomes a dead letter, counted in the [`Ledger`](crate::Ledger).
 ///
 /// # Panics
 ///
-/// A panic in a handler, hook or recipe is a failure of the actor. A panic in a destructor, be it of the
-/// state, of a message in a mailbox that is emptied, or of the recipe, goes no further. Two limits are
-/// Rust's: a destructor that panics while its thread unwinds from another panic ends the process, as when a
-/// handler panics and then the message that it holds panics in its `drop`; and a program that is built to
-/// abort on panics ends with the first one.
+/// A panic in a handler, hook or recipe is a failure of the actor. A panic in a destructor is caught and has no further
+/// effect: the destructor of the state, of the recipe, or of a message in a mailbox that is emptied. Rust sets two
+/// limits. A destructor that panics while its thread unwinds from another panic ends the process, for example when a
+/// handler panics and then the message that it holds panics in its `drop`. A program that is built to abort on panics
+/// ends with the first panic.
 pub trait Actor: Send + Sized + 'static {
-    /// What it handles. Nothing is demanded of it but that it can go to another thread.
+    /// The type of message that the actor handles. The only demand is that a message can go to another thread.
     type Message: Send + 'static;
 
     /// Handles one message.
@@ -96,14 +96,15 @@ pub trait Actor: Send + Sized + 'static {
         let _ = ctx;
     }
 
-    /// Runs on the old state before a restart. By default it does what
-    /// [`default_restarting`](Self::default_restarting) does: it stops all children and calls [`stopped`](Self::stopped).
+    /// Runs on the old state before a restart. By default it calls [`default_restarting`](Self::default_restarting),
+    /// which stops all children and calls [`stopped`](Self::stopped).
     ///
-    /// The new state is made once every child has ended that has been told to stop by then: here or earlier, all
-    /// [at once](Context::stop_children) or [one by one](Context::stop_child), by this actor or by others
-    /// ([`AnyActorRef::stop`](crate::AnyActorRef::stop)). So their names are free. Children that an overriding hook keeps are restarted with their
-    /// parent. A child that was only [poisoned](crate::AnyActorRef::poison) is kept: it is suspended, and has messages to handle
-    /// before it ends.
+    /// The new state is made when every child that has been told to stop by then has ended, so the names of these
+    /// children are free. The order to stop may come from this hook or from earlier, for all children [at
+    /// once](Context::stop_children) or for a [single child](Context::stop_child), and from this actor or from another
+    /// ([`AnyActorRef::stop`](crate::AnyActorRef::stop)). Children that an overriding hook keeps are restarted with
+    /// their parent. A child that was only [poisoned](crate::AnyActorRef::poison) is kept: it is suspended, and has
+    /// messages to handle before it ends.
     ///
     /// # Errors
     ///
@@ -112,8 +113,8 @@ pub trait Actor: Send + Sized + 'static {
         self.default_restarting(failure, ctx)
     }
 
-    /// Does what [`restarting`](Self::restarting) does by default, for a hook that overrides it and wants that, too.
-    /// There is no use in overriding this one: only `restarting` is called.
+    /// The default behaviour of [`restarting`](Self::restarting), for a hook that overrides `restarting` and wants the
+    /// default, too. Do not override this function: the engine calls only `restarting`.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -155,8 +156,8 @@ pub trait Actor: Send + Sized + 'static {
         self.started(ctx)
     }
 
-    /// Runs when an actor that this one [watches](Context::watch) has ended. By default that is a failure
-    /// (a death pact), which stops this actor too.
+    /// Runs when an actor that this actor [watches](Context::watch) has ended. By default the notice is a failure (a
+    /// death pact), which stops this actor too.
     ///
     /// # Errors
     ///
@@ -166,15 +167,15 @@ pub trait Actor: Send + Sized + 'static {
         Err(Failure::death_pact(terminated.actor.path().as_str()))
     }
 
-    /// Whether this message ends the idle time that [`Context::set_receive_timeout`] measures. By default every
-    /// message does. Asked only while a receive timeout is set, before the message is handled.
+    /// Returns whether this message ends the idle time that [`Context::set_receive_timeout`] measures. By default every
+    /// message does. The engine asks only while a receive timeout is set, before the message is handled.
     fn influences_receive_timeout(&self, message: &Self::Message) -> bool {
         let _ = message;
         true
     }
 
-    /// The mailbox of an actor of this type for which neither its builder nor its dispatcher has chosen one.
-    /// Asked when one is created.
+    /// The mailbox of an actor of this type for which neither its builder nor its dispatcher has chosen one. The engine
+    /// calls this function when it creates an actor.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -201,13 +202,14 @@ pub trait Actor: Send + Sized + 'static {
         None
     }
 
-    /// What this actor demands of its mailbox, whoever chooses it; a mailbox that is not so is an error when the
-    /// actor is created. Where nobody chooses one, it [may be made](MailboxRequirement) as it is demanded.
+    /// The properties that this actor demands of its mailbox. A mailbox without them is an error when the actor is
+    /// created, whether the builder, the dispatcher or the actor chose it. Without a choice, the engine [may
+    /// make](MailboxRequirement) a mailbox that has them.
     fn mailbox_requirement() -> Option<MailboxRequirement> {
         None
     }
 
-    /// How this actor judges the failures of its children. Asked at each failure.
+    /// The strategy by which this actor judges the failures of its children. The engine asks at each failure.
     fn supervision(&self) -> Strategy {
         Strategy::default()
     }

@@ -1,4 +1,4 @@
-//! How an actor asks and gets the request back with the error.
+//! Asks of an actor that get the request back with the error.
 
 use crate::actor::context::Context;
 use crate::ask::ask_or_back::AskFailedWith;
@@ -7,8 +7,9 @@ use crate::core::actor_ref::ActorRef;
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {
-    /// As [`ask`](Self::ask), and if there is no answer the request is in the message: how actors hear of the
-    /// outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is kept until then.
+    /// Asks as [`ask`](Self::ask) does, and hands the request back in the message if there is no answer. An actor
+    /// learns in this way the outcome of a GoAkt router that waits for replies. Costs a clone of the request, which is
+    /// kept until the outcome is known.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -57,8 +58,8 @@ impl<M: Send + 'static> Context<M> {
         self.ask(target, request, move |outcome| {
             let outcome = match outcome {
                 Ok(reply) => {
-                    // Before the reply goes on, as in `with_request`; and this is the thread of the actor that answers,
-                    // which is not to blame for what it panics with.
+                    // The request is dropped before the reply goes on, as in `with_request`. This is the thread of the
+                    // actor that answers, which must not fail because the asker's request panics in its destructor.
                     drop_guarded(message);
                     Ok(reply)
                 }

@@ -1,4 +1,4 @@
-//! How an actor is described. `spawn.rs` creates it.
+//! The builder that describes an actor. `spawn.rs` creates the actor.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -116,8 +116,8 @@ impl ActorBuilder {
         }
     }
 
-    /// For the engine's own actors: what users say of mailboxes and paths is not meant for them, and they have a
-    /// dispatcher of their own if there is one.
+    /// Prepares the builder for an actor of the engine: it ignores the user's settings for mailboxes and paths, and
+    /// runs on the engine's own dispatcher if there is one.
     pub(crate) fn internal(mut self) -> Self {
         self.plan.mailbox = MailboxKind::Unbounded;
         self.dispatcher(INTERNAL)
@@ -129,10 +129,14 @@ impl ActorBuilder {
         self
     }
 
-    /// Gives the actor this mailbox, or the one that the system knows by this name:
-    /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Unless told, the actor gets the mailbox of its
-    /// dispatcher, or else that of its type ([`Actor::mailbox`]), or else the one that is
-    /// [required](crate::mailbox::MailboxRequirement), by its type or its dispatcher, or else an unbounded one.
+    /// Gives the actor this mailbox, or the mailbox that the system has under this name:
+    /// [`SystemBuilder::mailbox`](crate::SystemBuilder::mailbox). Without this call the actor gets the first of these
+    /// that exists:
+    ///
+    /// 1. the mailbox of its dispatcher;
+    /// 2. the mailbox of its type ([`Actor::mailbox`]);
+    /// 3. a mailbox that its type or its dispatcher [requires](crate::mailbox::MailboxRequirement);
+    /// 4. an unbounded mailbox.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -154,28 +158,28 @@ impl ActorBuilder {
         self
     }
 
-    /// Says what its parent does when this actor fails, instead of the parent's own
+    /// Sets the strategy of the parent for failures of this actor, instead of the parent's own
     /// [`supervision`](Actor::supervision).
     pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
         self.plan.on_failure = Some(strategy.into());
         self
     }
 
-    /// How many messages the actor may [stash](Context::stash) at a time; any number unless this, its
-    /// [mailbox](crate::Mailbox::stash_capacity) or its [deployment](crate::settings::Deployment::stash_capacity) says otherwise. Of
-    /// these the deployment counts most, and the mailbox least. With 0 it can stash none.
+    /// Limits the messages that the actor may [stash](Context::stash) at a time; 0 allows none. The limit comes from
+    /// the [deployment](crate::settings::Deployment::stash_capacity), or else from this call, or else from the
+    /// [mailbox](crate::Mailbox::stash_capacity). Without any of the three there is no limit.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));
         self
     }
 
-    /// Creates the actor. `recipe` makes its state, in the actor's first turn and again at each restart; so it
-    /// clones what it captured: `.spawn(move || Audit::new(log.clone()))`.
+    /// Creates the actor. `recipe` makes its state, in the actor's first turn and again at each restart. So the recipe
+    /// clones the values that it captured: `.spawn(move || Audit::new(log.clone()))`.
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a mailbox that the actor cannot have,
-    /// a stopping parent, a system that is shut down. Nothing is left behind, and the name is free.
+    /// [`SpawnError`]: a bad or taken name, an unknown dispatcher, a capacity of 0, a mailbox that the actor cannot
+    /// have, a stopping parent, a system that is shut down. Nothing is left behind, and the name is free.
     pub fn spawn<A, I>(
         self,
         mut recipe: impl FnMut() -> I + Send + 'static,
@@ -187,8 +191,8 @@ impl ActorBuilder {
         self.spawn_with(move |_: &mut Context<A::Message>| recipe())
     }
 
-    /// As [`spawn`](Self::spawn) with a recipe that is given the new actor's context: its path and parent,
-    /// and in a pool its number, are known before its state is.
+    /// Creates the actor as [`spawn`](Self::spawn) does, with a recipe that gets the new actor's context. The path, the
+    /// parent and, in a pool, the number of the actor are known before its state.
     ///
     /// # Errors
     ///

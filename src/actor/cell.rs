@@ -1,5 +1,5 @@
-//! The whole memory of an actor: its shared part, what only its turns touch, its state and its recipe. The drawing is in
-//! `core/cell.rs`.
+//! The cell: the whole memory of an actor. It has a shared part, a part that only the actor's turns touch, the state
+//! and the recipe. The drawing is in `core/cell.rs`.
 
 use crate::actor::actor::Actor;
 use crate::actor::private::Private;
@@ -21,8 +21,8 @@ pub(crate) struct Owned<M> {
 }
 
 // SAFETY: `local` may be shared by itself (see `core/cell.rs`). `private` and `cursors` are touched only by the holder
-// of the one ownership token, which moves between threads through the mailbox's word, and are `Send` (asserted below). So
-// are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
+// of the one ownership token, which moves between threads through the mailbox's word, and are `Send` (asserted below).
+// So are the cell's actor and recipe, by their traits, and they are reached through the same token alone.
 unsafe impl<M: Send> Send for Owned<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Owned<M> {}
@@ -36,35 +36,35 @@ const _: () = {
     of_each_message::<()>();
 };
 
-/// An actor of type `A` made by the recipe `F`. Aligned to a line, for the mailbox at its start; the whole and not
-/// [`Local`], so that the state takes up what is left of that one's last line.
+/// An actor of type `A` made by the recipe `F`. The cell is aligned to a cache line, for the mailbox at its start. The
+/// whole cell is aligned and not [`Local`], so the state uses the rest of the last line of `Local`.
 #[repr(C, align(64))]
 pub(crate) struct Cell<A: Actor, F> {
     pub(crate) owned: Owned<A::Message>,
     /// Touched only by the holder of the ownership token.
     pub(crate) actor: UnsafeCell<Option<A>>,
-    /// Touched only by the holder of the ownership token. `None` once the actor has ended: what it captured
-    /// goes with the actor, not with the last reference to it.
+    /// Touched only by the holder of the ownership token. `None` once the actor has ended: the values that the recipe
+    /// captured are dropped with the actor, not with the last reference to it.
     pub(crate) recipe: UnsafeCell<Option<F>>,
 }
 
-/// Frees the cell of an actor: [`VTable::free`](crate::core::cell::VTable::free). The parent is left to the caller.
+/// Frees the cell of an actor: [`VTable::free`](crate::core::cell::VTable::free). Returns the parent, which the caller
+/// drops.
 ///
 /// # Safety
 ///
 /// `header` is that of a boxed `Cell<A, F>`, and the last reference to it is gone.
 pub(crate) unsafe fn free_cell<A: Actor, F>(header: NonNull<Header>) -> Option<AnyActorRef> {
-    // SAFETY: the vtable that names this function is set only on boxed cells of these types, and nobody
-    // else has a reference.
+    // SAFETY: the vtable that names this function is set only on boxed cells of these types, and the last reference is
+    // gone, so this thread has the cell alone.
     let mut cell = unsafe { Box::from_raw(header.cast::<Cell<A, F>>().as_ptr()) };
-    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
+    // No effect, except in models, which check here that no access is concurrent with the end.
     cell.owned.private.with_mut(|_| ());
     cell.owned.cursors.with_mut(|_| ());
     cell.actor.with_mut(|_| ());
     cell.recipe.with_mut(|_| ());
     let parent = cell.owned.local.core.parent.take();
-    // User code may panic in a destructor; the thread that happens to drop the last reference is not its
-    // victim.
+    // User code may panic in a destructor. The thread that happens to drop the last reference must not unwind from it.
     drop_guarded(cell);
     parent
 }

@@ -1,11 +1,11 @@
-//! A parent of the engine's own that looks after its children itself: it is told what becomes of them in place of
-//! judging them by a strategy and watching each. Its children's recipes are told how far their lives have come, and it
-//! is the parent who tells those who watch them of their ends, when it has done with them.
+//! The hooks of a parent that belongs to the engine. Such a parent gets calls about its children, instead of judging
+//! them by a strategy and watching each of them. The recipes of its children learn the stage of each life. The parent,
+//! not the child, tells the watchers of a child about its end, after the parent has finished with the child.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 
-/// Called in the parent's turns. Runs no user code unguarded.
+/// Hooks that are called in the parent's turns. They run no unguarded user code.
 pub(crate) trait ChildHooks: Send + Sync + 'static {
     /// A child has failed. It is suspended until it is sent a verdict.
     fn failed(&self, child: AnyActorRef, failure: Failure);

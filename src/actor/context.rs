@@ -1,4 +1,4 @@
-//! What a running actor sees of itself and the system. Its timers are in `timers.rs`, its watches in
+//! The context: the access of a running actor to itself and the system. The timers are in `timers.rs`, the watches in
 //! `watch.rs`.
 
 use crate::actor::cell::Owned;
@@ -17,10 +17,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::time::Duration;
 
-/// What a running actor sees: itself, its children, timers, watches.
+/// The access of a running actor to itself, its children, timers and watches.
 ///
-/// Handed to every hook and handler of an [`Actor`](crate::Actor). `M` is the actor's message type, so that wrappers and
-/// tests can hand a context on without naming the actor's own type.
+/// Every hook and handler of an [`Actor`](crate::Actor) gets it. `M` is the actor's message type, so wrappers and tests
+/// can pass a context on without naming the actor's own type.
 pub struct Context<M: Send + 'static> {
     owned: NonNull<Owned<M>>,
     /// Borrows the life's own reference: never dropped.
@@ -28,7 +28,7 @@ pub struct Context<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Context<M> {
-    /// The context of a turn of the actor behind `header`, which outlives it.
+    /// Makes the context of a turn of the actor behind `header`, which outlives the context.
     pub(crate) fn new(header: NonNull<Header>, owned: NonNull<Owned<M>>) -> Self {
         // SAFETY: not a counted reference, but it is never dropped, and the turn that owns this context
         // ends before the life's own reference is given back.
@@ -41,7 +41,7 @@ impl<M: Send + 'static> Context<M> {
         unsafe { &(*self.owned.as_ptr()).local.core }
     }
 
-    /// Looks at or changes what only the owner touches. `act` runs no user code.
+    /// Reads or changes the data that only the owner touches. `act` runs no user code.
     pub(crate) fn private<R>(&self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
         // SAFETY: a context exists only within a turn, which holds the ownership token, and `act` runs
         // nothing that comes back here.
@@ -52,12 +52,12 @@ impl<M: Send + 'static> Context<M> {
         self.private(|private| act(private.extras()))
     }
 
-    /// This thread's row in the books.
+    /// The counters of this thread in the system's ledger.
     pub(crate) fn row(&self) -> &ThreadCounters {
         self.core().system.ledger().for_this_thread()
     }
 
-    /// Makes a dead letter of the message being handled, which was counted as handled.
+    /// Makes a dead letter of the message being handled, which has been counted as handled.
     pub(crate) fn handled_to_dead_letter(&self, message: M) {
         let row = self.row();
         row.subtract_handled(1);
@@ -66,7 +66,7 @@ impl<M: Send + 'static> Context<M> {
 
     // ---- itself
 
-    /// A reference to this actor. Clone it to hand it on.
+    /// A reference to this actor. Clone it to pass it on.
     #[doc(alias = "myself")]
     #[doc(alias = "actor_ref")]
     #[doc(alias = "self_ref")]
@@ -74,12 +74,12 @@ impl<M: Send + 'static> Context<M> {
         &self.me
     }
 
-    /// Where this actor stands in the tree.
+    /// The path of this actor.
     pub fn path(&self) -> ActorPath {
         self.core().path()
     }
 
-    /// Who created this actor; `None` for the root alone.
+    /// The actor that created this actor; `None` for the root alone.
     pub fn parent(&self) -> Option<&AnyActorRef> {
         self.core().parent.as_ref()
     }
@@ -99,7 +99,7 @@ impl<M: Send + 'static> Context<M> {
         self.core().system.now()
     }
 
-    /// Ends this actor after the message being handled. What is left in its mailbox becomes dead letters.
+    /// Ends this actor after the message being handled. The messages left in its mailbox become dead letters.
     pub fn stop(&self) {
         self.me.stop();
     }
@@ -115,8 +115,9 @@ impl<M: Send + 'static> Context<M> {
         self.core().children.get(name)
     }
 
-    /// Tells all children to stop, and takes back watches of them: no notice of a child that ends by this reaches a new
-    /// state. One of a child that had ended just before may. A restart [waits](crate::Actor::restarting) until they have ended.
+    /// Tells all children to stop, and takes back watches of them: no notice about a child that ends by this call
+    /// reaches a new state. A notice about a child that had ended just before may. A restart
+    /// [waits](crate::Actor::restarting) until the children have ended.
     pub fn stop_children(&mut self) {
         for child in self.core().children.all() {
             self.end_watch(&child);
@@ -124,13 +125,14 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// Tells one child to stop, as [`AnyActorRef::stop`] does, and returns whether it is a child of this actor that has not
-    /// ended. Any other actor is left alone. A child that has been told already is told again, which changes nothing.
+    /// Tells a single child to stop, as [`AnyActorRef::stop`] does. Returns whether the given actor is a child of this
+    /// actor that has not ended. An actor that is no child is left alone. A second call for the same child changes
+    /// nothing.
     ///
-    /// Its name is free once it has ended. A restart of this actor [waits](crate::Actor::restarting) for it. A
-    /// [watch](Self::watch) of the child stays, so that its end can be waited for; where the new state is not to hear of
-    /// it, [unwatch](Self::unwatch) the child first, as [`stop_children`](Self::stop_children) does. (Akka's
-    /// `context.stop(child)`.)
+    /// The name of the child is free when the child has ended. A restart of this actor
+    /// [waits](crate::Actor::restarting) for that end. A [watch](Self::watch) of the child stays, so this actor can
+    /// wait for the end. If the new state must not get the notice, [unwatch](Self::unwatch) the child first, as
+    /// [`stop_children`](Self::stop_children) does. (Akka's `context.stop(child)`.)
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -175,10 +177,10 @@ impl<M: Send + 'static> Context<M> {
 
     // ---- asking
 
-    /// Asks `target`; the answer arrives here as the message that `wrap` makes of it.
+    /// Asks `target`. The answer arrives at this actor as the message that `wrap` makes of it.
     ///
-    /// Nothing waits: other messages are handled meanwhile. The answer is `Err` when the last reply port is
-    /// dropped unanswered, as when the target stops or panics. For a deadline use
+    /// The actor does not wait: it handles other messages meanwhile. The answer is `Err` when the last reply port is
+    /// dropped unanswered, for example because the target stops or panics. For a deadline use
     /// [`ask_within`](Self::ask_within).
     ///
     /// ```
@@ -210,7 +212,7 @@ impl<M: Send + 'static> Context<M> {
     ///     type Message = ShopMsg;
     ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> HandlerResult {
     ///         match message {
-    ///             // What the answer will be needed for travels in the closure.
+    ///             // The closure carries the data that the answer is needed for.
     ///             ShopMsg::Order(article, customer) => {
     ///                 ctx.ask(&self.warehouse, Stock(article), move |stock| ShopMsg::Stocked(stock, customer));
     ///             }
@@ -242,8 +244,8 @@ impl<M: Send + 'static> Context<M> {
         Ask::to_actor(target, request, ActorRef::clone(&self.me), None, wrap);
     }
 
-    /// As [`ask`](Self::ask), with a deadline: after `deadline` the answer is [`AskError::Timeout`], and
-    /// one that comes later is dropped, counted as late.
+    /// Asks as [`ask`](Self::ask) does, with a deadline: after `deadline` the answer is [`AskError::Timeout`], and a
+    /// later reply is dropped and counted as late.
     pub fn ask_within<N, Q>(
         &mut self,
         target: &ActorRef<N>,
@@ -259,8 +261,8 @@ impl<M: Send + 'static> Context<M> {
 
     // ---- blocking
 
-    /// Runs code that waits for something outside: other actors that wait for this worker are handed to
-    /// other workers first. Better for more than the odd call: the blocking dispatcher.
+    /// Runs code that waits for something outside the actors. Tasks that wait for this worker are handed to other
+    /// workers first. For more than the occasional call, use the blocking dispatcher.
     pub fn blocking<R>(&self, run: impl FnOnce() -> R) -> R {
         crate::scheduler::current::blocking(run)
     }

@@ -37,7 +37,7 @@ impl Actor for Root {
         Ok(())
     }
     fn supervision(&self) -> Strategy {
-        // What reaches the root was judged by nobody below.
+        // A failure that reaches the root was escalated by all actors below it, and there is no parent to judge it.
         Strategy::stop()
     }
 }
@@ -53,11 +53,12 @@ impl Actor for Guardian {
 }
 
 impl SystemCore {
-    /// Starts the timer thread, if the clock needs one: those that set timers later have no use for an error.
+    /// Starts the timer thread, if the clock needs one. The error is reported here, because code that sets timers later
+    /// has no use for it.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Timers`] when it cannot be had; the dispatchers have ended then.
+    /// [`BuildError::Timers`] when the thread cannot be started; the dispatchers have ended by then.
     pub fn start_timers(&self) -> Result<(), BuildError> {
         self.timers.start().map_err(|error| {
             self.dispatchers.end();
@@ -69,8 +70,7 @@ impl SystemCore {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] when one of them gets no thread; those that did have ended by then, and the
-    /// dispatchers too.
+    /// [`BuildError`] when a guardian gets no thread; the other guardians and the dispatchers have ended by then.
     pub fn create_guardians(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
         let root = match spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)) {
             Ok(root) => root.any_local(),
@@ -96,7 +96,7 @@ impl SystemCore {
             Ok(grown) => grown,
             Err(error) => return Err(self.undo_build(Some(&root), error)),
         };
-        // The root ends once one of them has ended.
+        // The root ends once either of them has ended.
         watch_from_outside(&root, &system);
         watch_from_outside(&root, &user);
         *lock(&self.tree) = Some(Tree { root, user, system, temp });
@@ -108,7 +108,7 @@ impl SystemCore {
         self.tree().map(|tree| tree.system).ok_or_else(|| self.name.clone())
     }
 
-    /// Ends what has grown, and the threads.
+    /// Ends the actors and the threads that a failed build has started.
     fn undo_build(&self, root: Option<&AnyActorRef>, error: SpawnError) -> BuildError {
         if let Some(root) = root {
             root.stop();

@@ -1,16 +1,17 @@
-//! How an actor leaves a router, at its head's request.
+//! The leave of a routee: the actor leaves a router at the request of the router's head.
 //!
-//! It handles everything that it has been sent, and then ends. To lose nothing it closes its mailbox first:
-//! from then on senders are refused and choose again, and the index of the close is the last position that
-//! there will be, at which it ends. It closes at the request's position, so that what it sends
-//! itself on the way there reaches it, or at once; or it is told farewell, and ends when it thinks fit: see
+//! The routee handles all messages that it has been sent, and then ends. To lose no message it closes its mailbox
+//! first: from then on senders are refused and choose again, and no message has a later position than the index of the
+//! close, at which the routee ends. It closes at the position of the request, so messages that it sends to itself
+//! before that position reach it; or it closes at once; or it gets a farewell message, and ends when it decides to: see
 //! [`Leaving`].
 //!
-//! What lies behind the position is handled here, too, and not routed again, since a mailbox cannot tell what
-//! came through the router from what was sent to this actor alone, by itself for instance.
+//! The routee also handles the messages behind the position itself, and the router does not route them again: a mailbox
+//! cannot distinguish messages that came through the router from messages sent to this actor directly, for instance by
+//! itself.
 //!
-//! One that ends earlier, because it is stopped, fails, or stops itself, hands what it has left to the router again,
-//! unless copies may be among it (`core/copies.rs`): then it becomes dead letters.
+//! A routee that ends earlier, because it is stopped, fails, or stops itself, hands its remaining messages to the
+//! router again. If copies may be among them (`core/copies.rs`), the messages become dead letters instead.
 
 use crate::actor::actor::Actor;
 use crate::actor::private::Phase;
@@ -36,7 +37,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Takes no more messages, and ends once those that there are have been handled.
+    /// Closes the mailbox, and ends once the accepted messages have been handled.
     fn end_when_done(&mut self) {
         let end = self.owner().close();
         self.reached(LifeStage::Ending);
@@ -47,13 +48,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         });
     }
 
-    /// All that it was sent is handled. One that shares a queue ends only if others are there for what is in it, which
-    /// may have gone while it got here: as the last it empties the queue first.
+    /// Ends after all messages that the actor was sent are handled. An actor that shares a queue ends only if other
+    /// takers remain for the messages in the queue, and they may have ended meanwhile: the last taker empties the queue
+    /// first.
     pub(crate) fn end_leaving(&mut self) {
         if self.shares { self.end_unless_last() } else { self.begin_stop() }
     }
 
-    /// A new state was made, which knows of no farewell: it ends without.
+    /// Ends an actor whose new state does not know of the farewell, without waiting for the state to stop itself.
     pub(crate) fn leave_after_farewell(&mut self) {
         let was_told = self.private(|private| {
             private.extras.as_mut().is_some_and(|e| std::mem::take(&mut e.heard_farewell))
@@ -65,21 +67,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     fn on_farewell(&mut self, farewell: Option<A::Message>) {
         let Some(message) = farewell else { return };
-        // Until now it was control, and in no books.
+        // Until now the farewell was control, and was not counted in the ledger.
         self.row.sent(1);
         self.row.handled(1);
         match self.receive(message) {
             Ok(()) => self.private(|private| private.extras().heard_farewell = true),
             Err(failure) => {
-                // Resumed or made anew, it ends without.
+                // After a resume or a restart the actor ends without waiting for the farewell.
                 self.end_when_done();
                 self.fail(failure, None);
             }
         }
     }
 
-    /// A request that this actor did not get to, because it was suspended or stopped, still says where its
-    /// messages go.
+    /// Applies a leave request that this actor did not reach because it was suspended or stopped: the request still
+    /// says where the actor's messages go.
     pub(crate) fn apply_pending_leave(&mut self) {
         let waiting = self.private(|private| {
             private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
@@ -92,12 +94,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Remembers the router, if it leaves one; returns the farewell.
+    /// Stores the router for the leftovers, if the actor leaves a router; returns the farewell.
     fn reroute_to(&mut self, leave: Box<dyn Any + Send>) -> Option<A::Message> {
         let Ok(leave) = leave.downcast::<Leave<A::Message>>() else { return None };
         let Leave { router, farewell } = *leave;
         if self.shares {
-            // What came through the router is in the queue, so what is in the mailbox was for this actor alone.
+            // The messages that came through the router are in the shared queue, so the messages in the mailbox were
+            // for this actor alone.
             drop_guarded(router);
         } else {
             let former = self.private(|private| private.extras().reroute.replace(router));
@@ -106,10 +109,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         farewell
     }
 
-    /// Where a message goes that this actor leaves behind, if not to dead letters.
+    /// The router that gets a message which this actor leaves behind; `None` for dead letters.
     pub(crate) fn router_for_leftovers(&self) -> Option<ActorRef<A::Message>> {
-        // Ordering: Relaxed; the mark was set, or seen set, by the copy's sender before its push, with which we have
-        // synchronised to get the message.
+        // Ordering: Relaxed; the mark was set, or seen set, by the copy's sender before its push, with which this turn
+        // has synchronised to get the message.
         if self.core().takes_copies.load(Ordering::Relaxed) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! An actor's life: creation, failure and what follows, restart, and the end.
+//! The life of an actor: creation, failure and verdict, restart, and the end.
 //!
 //! # From a failure to its verdict
 //!
@@ -16,19 +16,21 @@
 //! | its parent is suspended or resumed | one more, or one less | the same |
 //! | it shares the fate of a sibling that is restarted | one more, and by the restart one less | the same |
 //!
-//! `failed` says that a verdict is owed. Only a verdict on this very failure (`judged`) settles it; what a
-//! parent does for itself does not. An actor whose verdict is owed escalates no second failure: the child's
-//! own is added to `culprits`, who get this actor's verdict too.
+//! The flag `failed` says that the actor waits for a verdict. Only a verdict on this very failure (`judged`) clears the
+//! flag; a suspension or resume that the parent does for its own reasons does not. An actor that waits for a verdict
+//! escalates no second failure: the child that failed is added to `culprits`, and the culprits get this actor's verdict
+//! too.
 //!
-//! A restart goes through `restarting` on the old state, waits until all children that have been told to stop by then,
-//! there or before, have ended (other control is deferred meanwhile), and makes the new state. Children that were kept
-//! restart too.
+//! A restart runs `restarting` on the old state, waits until all children that have been told to stop by then have
+//! ended (other control is deferred meanwhile), and makes the new state. The order to stop may come from the hook or
+//! from earlier. Children that were kept restart too.
 //!
 //! # The end
 //!
-//! Bottom up: no more children, stop them all, wait; `stopped`; close the mailbox and drain it into dead
-//! letters (or into the router that a routee leaves); then tell parent and watchers, and let go of the memory. Watchers of
-//! a [fostered](Recipe::IS_FOSTERED) child are told by the parent, when it has done with the child.
+//! An actor ends after its children. It accepts no more children, stops all of them and waits. Then it runs `stopped`,
+//! closes the mailbox and drains it into dead letters (or into the router that a routee leaves). Last it tells the
+//! parent and the watchers, and releases the memory. If the parent has [child hooks](Recipe::IS_FOSTERED), the parent
+//! tells the watchers of the child, when it has finished with the child.
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::ChildHooks;
@@ -79,7 +81,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             guarded(|| recipe.make(ctx))
         })?;
         self.cell.actor.with_mut(|actor| {
-            // SAFETY: as in `with_actor`; the place is empty, so nothing of the user's is dropped here.
+            // SAFETY: as in `with_actor`; the place is empty, so no value of the user is dropped here.
             unsafe { *actor = Some(made) };
         });
         Ok(())
@@ -101,8 +103,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         drop_guarded(recipe);
     }
 
-    /// This actor has failed: it and its children pause until the parent has judged. `culprit` is the child
-    /// whose failure is passed on.
+    /// Fails this actor: it and its children are suspended until the parent has judged. `culprit` is the child whose
+    /// failure is passed on.
     pub(crate) fn fail(&mut self, failure: Failure, culprit: Option<AnyActorRef>) {
         let again = self.private(|private| std::mem::replace(&mut private.failed, true));
         if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
@@ -124,7 +126,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Counts one suspension, for the children too, except the one that caused it.
+    /// Counts one suspension of this actor and of its children, except the child that caused it.
     pub(crate) fn suspend(&mut self, except: Option<&AnyActorRef>) {
         let suspended = self.private(|private| {
             private.suspended += 1;
@@ -139,7 +141,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     pub(crate) fn resume(&mut self, judged: bool) {
-        // A state that was never made cannot go on: the verdict makes it anew.
+        // A state that was never made cannot be resumed: the verdict makes it anew.
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if judged && stateless {
             self.begin_restart(Failure::msg("resumed without a state"));
@@ -189,8 +191,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Whether the restart in progress has to wait for children: for those that have been told to stop by now, whoever told
-    /// them. The new state may want their names.
+    /// Returns whether the restart in progress has to wait for children. It waits for all that have been told to stop
+    /// by now, by any actor: the new state may want their names.
     fn waits_for_children(&mut self) -> bool {
         let mut told = self.core().children.all();
         told.retain(|child| child.core().is_told_to_stop());
@@ -205,9 +207,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             private.extras().restart.take()
         });
         let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
-        // A restart of what was never whole is its creation, tried again.
+        // A restart of an actor that was never completely created is its creation, tried again.
         let created = self.private(|private| private.created);
-        // Those that `restarting` has set: what they say was meant for the old state.
+        // The timers that `restarting` has set: their messages were meant for the old state.
         self.ctx.cancel_all_timers();
         self.drop_state();
         self.end_suspension(true);
@@ -238,7 +240,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
         }
         if !kept.is_empty() {
-            // The cause's text is made by user code.
+            // User code makes the text of the cause.
             let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
             for child in kept {
                 let cause = Failure::msg(format!("parent restarted: {text}"));
@@ -251,7 +253,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// `watchers` are told that the child has ended when its name is free, and the child hooks has done with it.
+    /// Removes an ended child. `watchers` are told that the child has ended when its name is free and the child hooks
+    /// have finished with it.
     pub(crate) fn child_stopped(&mut self, child: &AnyActorRef, watchers: &[AnyActorRef]) {
         let Some(child) = self.core().children.remove(child) else {
             return watchers.iter().for_each(|watcher| watcher.notify_terminated(child.clone(), true));
@@ -262,7 +265,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             extras.histories.remove(&child);
             let waited_for = extras.stopping.remove(&child);
             if extras.watching.contains_key(&child) {
-                // The name is free by the time the notice is seen.
+                // The name is free before a watcher sees the notice.
                 let notice =
                     crate::core::control::Terminated { actor: child.clone(), existence_confirmed: true };
                 self.core().count_notice();
@@ -270,7 +273,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             private.phase == Phase::Restarting && waited_for && extras.stopping.is_empty()
         });
-        // More may have been told meanwhile.
+        // More children may have been told to stop meanwhile.
         let restarting = restarting && !self.waits_for_children();
         if let Some(child_hooks) = self.parent_hooks() {
             let ended = child.clone();
@@ -303,14 +306,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         for child in &all {
             let _ = child.send_system(Control::Stop);
         }
-        // Not `children.is_empty()` again: one may have ended between, and its notice will come.
+        // Not `children.is_empty()` again: a child may have ended between, and its notice will come.
         if all.is_empty() {
             self.finish_stop();
         }
     }
 
     pub(crate) fn finish_stop(&mut self) {
-        // A state that has been through `restarting` has had its last hook there.
+        // A state on which `restarting` has run gets no further hook.
         let restarting =
             self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.restart.is_some()));
         if !restarting {
@@ -322,7 +325,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 log_ignored(&self.me(), "stopped", &own);
             }
         }
-        // What `stopped` has begun.
+        // The timers and watches that `stopped` has begun.
         self.ctx.cancel_all_timers();
         self.ctx.unwatch_all();
         self.drop_state();
@@ -335,7 +338,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Empties the closed mailbox: into the router that it is leaving, or into dead letters.
+    /// Empties the closed mailbox into the router that the actor is leaving, or into dead letters.
     pub(crate) fn drain(&mut self) -> DrainStep<A::Message> {
         loop {
             let left = self.ctx.left_in_stash().map(DrainStep::Message);
@@ -347,8 +350,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Some(router) => match guarded(|| Ok(router.forward_counted(message))) {
                     Ok(Ok(_)) => continue,
                     Ok(Err(refused)) => refused.into_inner(),
-                    // User code in the router's logic panicked and took the message with it: it was
-                    // counted there.
+                    // User code in the router's logic panicked and took the message with it. The router has counted the
+                    // message.
                     Err(_) => continue,
                 },
                 None => message,
@@ -357,9 +360,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// The last things: refuse control from now on, tell parent and watchers, and let go of the memory.
+    /// Takes the last steps: refuses control from now on, tells the parent and the watchers, and releases the memory.
     pub(crate) fn finish(&mut self) {
-        // Whoever learns of the end finds it begun; and done when all have been told.
+        // The end is counted as begun before any actor learns of it, and as done when all have been told.
         self.row.ends_begun(1);
         let me = self.me();
         let mut extras = self.private(|private| private.extras.take());
@@ -383,9 +386,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         let core = self.core();
         let system = core.system.clone();
-        // Whoever is told below finds it counted.
+        // The end is counted before the parent and the watchers are told below.
         system.actor_ended();
-        // Before the parent hears of it: when the root has ended, so has all of this.
+        // Before the parent learns of it: when the root has ended, all placements must have ended too.
         if let Some(placement) = &core.own_home {
             system.release_placement(placement);
         }
@@ -396,7 +399,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(parent) = &core.parent {
             let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
             let stopped = Control::ChildStopped { child: me.clone(), watchers };
-            // A parent outlives its children; if this one took no more control, nobody else would tell them.
+            // A parent outlives its children. If the parent takes no more control, this actor tells the watchers
+            // itself.
             match parent.send_system(stopped) {
                 Err(Control::ChildStopped { watchers, .. }) if F::IS_FOSTERED => own = watchers,
                 _ => {}
@@ -405,7 +409,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         for watcher in own {
             watcher.notify_terminated(me.clone(), true);
         }
-        // They came when this actor had ended, as do those whom its lane refuses from now on.
+        // These watchers asked when this actor had ended, as do those whose requests its system queue refuses from now
+        // on.
         for watcher in late {
             watcher.notify_terminated(me.clone(), false);
         }
@@ -414,21 +419,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if core.parent.is_none() {
             system.tree_ended();
         }
-        // What the cell's end drops may send, and is no actor any more.
+        // The values that the cell's end drops may send messages, and these have no actor as their sender.
         crate::thread_context::sender::leave();
-        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a
-        // closed mailbox and a closed lane wake nobody. `self` is not used for the cell after this.
+        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a closed
+        // mailbox and a closed system queue wake no actor. `self` is not used for the cell after this.
         unsafe { Header::release(self.header) };
     }
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    /// Tells the recipe, if there still is one. Nothing at all for most.
+    /// Tells the recipe the stage, if the actor still has a recipe. Most recipes do nothing here.
     pub(crate) fn reached(&mut self, stage: LifeStage) {
         let system = &self.cell.owned.local.core.system;
         self.cell.recipe.with_mut(|recipe| {
-            // SAFETY: as in `make_state`; what the recipe does here cannot come back to this actor, whose token is
-            // taken.
+            // SAFETY: as in `make_state`; the recipe cannot come back to this actor from here, since the actor's token
+            // is taken.
             if let Some(recipe) = unsafe { &mut *recipe } {
                 recipe.reached_stage(stage, system);
             }

@@ -1,4 +1,4 @@
-//! Which mailbox an actor is given, and who has a say in it.
+//! The choice of an actor's mailbox among the deployment, the builder, the dispatcher and the actor.
 
 use crate::actor::actor::Actor;
 use crate::core::error::SpawnError;
@@ -6,18 +6,18 @@ use crate::core::named_mailboxes::Mailboxes;
 use crate::core::system::SystemCore;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement, Prepared};
 
-/// What a plan says about the mailbox.
+/// The entry of a plan for the mailbox.
 #[derive(Debug, Clone)]
 pub(crate) enum MailboxKind {
-    /// For the engine's own actors: unbounded, whatever dispatchers choose and require.
+    /// For the engine's own actors: unbounded, regardless of what dispatchers choose and require.
     Unbounded,
-    /// For a user's: what the builder was told, if anything.
+    /// For a user's actor: the choice that the builder was given, if any.
     Chosen(Option<MailboxChoice>),
-    /// As `Chosen`, of actors that have been asked already: for those that are created under a lock.
+    /// As `Chosen`, for actors whose type has been asked already: for actors that are created under a lock.
     Asked(Option<MailboxChoice>, Answer),
 }
 
-/// What a type of actor says about its mailbox.
+/// The answer of a type of actor about its mailbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     own: Option<Mailbox>,
@@ -25,19 +25,19 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Asks: calls user code.
+    /// Asks the type of actor; this calls user code.
     pub(crate) fn of<A: Actor>() -> Self {
         Self { own: A::mailbox(), required: A::mailbox_requirement() }
     }
 }
 
 impl MailboxKind {
-    /// The one that the system knows by this name.
+    /// Chooses the mailbox that the system has under this name.
     pub(crate) fn named(name: &str) -> Self {
         Self::Chosen(Some(name.into()))
     }
 
-    /// The one that the system knows by this name, whatever the builder was told.
+    /// Chooses the mailbox that the system has under this name, in preference to the choice of the builder.
     pub(crate) fn or_named(self, name: Option<&str>) -> Self {
         match (self, name) {
             (own, None) => own,
@@ -46,7 +46,7 @@ impl MailboxKind {
         }
     }
 
-    /// As it is, of actors that have given this answer.
+    /// Makes the same choice for actors that have given this answer.
     pub(crate) fn asked(self, answer: Answer) -> Self {
         match self {
             Self::Chosen(by_builder) | Self::Asked(by_builder, _) => Self::Asked(by_builder, answer),
@@ -54,7 +54,7 @@ impl MailboxKind {
         }
     }
 
-    /// Checks what can be checked before anything is created and without knowing the actor.
+    /// Checks what can be checked before anything is created and without the type of the actor.
     pub(crate) fn check(&self, path: &dyn Fn() -> String) -> Result<(), SpawnError> {
         match self {
             Self::Chosen(Some(MailboxChoice(Choice::Recipe(mailbox))))
@@ -65,18 +65,18 @@ impl MailboxKind {
         }
     }
 
-    /// Makes the choice for an actor of type `A` on the dispatcher of this name.
+    /// Chooses the mailbox of an actor of type `A` on the dispatcher of this name.
     ///
-    /// The order is Akka's. The first that says something wins:
+    /// The order is Akka's. The first of these that makes a choice wins:
     ///
     /// 1. the [deployment](crate::SystemBuilder::deploy), which has taken the builder's place by now;
     /// 2. the builder;
     /// 3. the dispatcher's own mailbox;
-    /// 4. the actor: [`Actor::mailbox`], or else what fulfils [`Actor::mailbox_requirement`];
-    /// 5. what fulfils the dispatcher's requirement;
+    /// 4. the actor: [`Actor::mailbox`], or else a mailbox that fulfils [`Actor::mailbox_requirement`];
+    /// 5. a mailbox that fulfils the dispatcher's requirement;
     /// 6. the default, which is unbounded.
     ///
-    /// Whoever has won, both requirements are checked.
+    /// Both requirements are checked in each case.
     pub(crate) fn choose<A: Actor>(
         &self,
         system: &SystemCore,
@@ -127,7 +127,7 @@ fn choose(
 }
 
 impl SystemCore {
-    /// The mailbox that the system knows by this name.
+    /// Returns the mailbox that the system has under this name.
     pub(crate) fn named_mailbox(&self, name: &str) -> Result<Mailbox, MailboxFault> {
         self.mailboxes.resolve(&name.into())
     }

@@ -1,29 +1,29 @@
 //! Actors: state behind a mailbox, run one message at a time.
 
 pub(crate) mod actor; // the Actor trait
-pub(crate) mod context; // what a running actor sees
+pub(crate) mod context; // the access of a running actor to itself and the system
 pub(crate) mod recipe; // makes an actor's state
 pub(crate) mod cell; // the whole memory of an actor
-pub(crate) mod private; // what only its turns touch
+pub(crate) mod private; // the data that only its turns touch
 pub(crate) mod turn; // one turn
 pub(crate) mod lifecycle; // creation, failure, restart, end
-pub(crate) mod supervise; // how a parent judges a failure
-pub(crate) mod child_hooks; // parents of the engine's own
+pub(crate) mod supervise; // a parent judges a failure
+pub(crate) mod child_hooks; // hooks of the engine's own parents
 pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
-pub(crate) mod leave_router; // how an actor leaves a router
+pub(crate) mod leave_router; // the leave of a routee
 pub(crate) mod stash; // messages put aside
 pub(crate) mod stash_buffer; // the same, as data
 pub(crate) mod timers; // timers of an actor
 pub(crate) mod timer_table; // the same, as data
 pub(crate) mod receive_timeout;
-pub(crate) mod unhandled; // messages that an actor does not know
-pub(crate) mod skip_unwanted; // messages whose asker has gone
+pub(crate) mod unhandled; // messages that an actor does not handle
+pub(crate) mod skip_unwanted; // messages whose asker has gone, or whose deadline is over
 pub(crate) mod shared_queue_turn; // the turn of a routee of a balancing pool
 pub(crate) mod capacity; // the capacity of a mailbox, changed at run time
 pub(crate) mod ask_or_back; // asks of an actor that hand the request back
 pub(crate) mod builder; // describes an actor
-pub(crate) mod mailbox_choice; // which mailbox it gets
+pub(crate) mod mailbox_choice; // the choice of its mailbox
 pub(crate) mod spawn; // creates it
 pub(crate) mod guardians; // the top of the tree
 pub(crate) mod system_end; // the end of a system

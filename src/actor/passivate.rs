@@ -1,9 +1,8 @@
-//! How an actor ends without leaving a message behind.
+//! Passivation: an actor ends without leaving a message behind.
 //!
-//! It closes its mailbox by one exchange that succeeds only if every accepted message has been taken. Whoever sends
-//! at the same time is either accepted, and the actor lives on, or refused by a mailbox that has lost nothing. A
-//! group of actors told apart by a key has refused messages wait for the next actor of the key
-//! (`group/successors.rs`).
+//! The actor closes its mailbox by one exchange that succeeds only if every accepted message has been taken. A
+//! concurrent sender either is accepted, and the actor lives on, or is refused by a mailbox that has lost nothing. A
+//! group of actors told apart by a key keeps refused messages for the next actor of the key (`group/successors.rs`).
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -14,18 +13,18 @@ use crate::core::control::Control;
 use crate::sync::atomic::Ordering;
 
 impl<M: Send + 'static> Context<M> {
-    /// Ends this actor after the message being handled, if nothing else is in its mailbox or stash; otherwise it lives
-    /// on as if nothing had been said. So it leaves no message behind.
+    /// Ends this actor after the message being handled, if its mailbox and stash hold nothing else; otherwise the call
+    /// has no effect. So the actor leaves no message behind.
     ///
-    /// Who sends to it later is refused, as by any actor that has ended. In a [group](crate::topology) that is different:
-    /// a message for the key goes to the next actor of the key, which begins when this one has ended, so nothing
-    /// is lost or refused, and each sender's messages keep their order. A retired actor of a group is not restarted,
-    /// whatever the policy.
+    /// Later senders are refused, as by any actor that has ended. In a [group](crate::topology) a message for the key
+    /// goes to the next actor of the key instead, which begins when this actor has ended. So no message is lost or
+    /// refused, and each sender's messages keep their order. A retired actor of a group is not restarted, regardless of
+    /// the policy.
     ///
     /// A routee that shares a [queue](crate::routing::Balancing) with others ends at once, if it is not the last of
-    /// them, and else when it has found the queue empty.
+    /// them. The last routee ends when it has found the queue empty.
     ///
-    /// Nothing happens while the actor is suspended, restarts or ends. Timers do not keep it alive.
+    /// The call has no effect while the actor is suspended, restarts or ends. Timers do not keep the actor alive.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -70,7 +69,7 @@ impl<M: Send + 'static> Context<M> {
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub(crate) fn passivate(&mut self) {
-        // Notices, too, which are in no count of messages.
+        // Notices count here too, although no count of messages includes them.
         let stashed = |extras: &crate::actor::private::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =
             self.private(|private| private.suspended > 0 || private.extras.as_deref().is_some_and(stashed));
@@ -78,7 +77,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         let retired = &self.cell.owned.local.core.retired;
-        // Relaxed: the close publishes it, and nobody looks at it before that.
+        // Ordering: Relaxed; the close publishes the mark, and senders look at it only after the close.
         retired.store(true, Ordering::Relaxed);
         match self.owner().close_if_empty() {
             true => self.end_leaving(),

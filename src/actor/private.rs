@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How far an actor's life has come.
+/// The phase of an actor's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The state is not made yet.
@@ -26,30 +26,30 @@ pub(crate) enum Phase {
     Restarting,
     /// Waits for its children to end, then ends.
     Stopping,
-    /// Has ended; what is left in the mailbox is being drained.
+    /// Has ended; the rest of the mailbox is being drained.
     Draining,
 }
 
-/// What only the holder of the ownership token touches.
+/// The data that only the holder of the ownership token touches.
 pub(crate) struct Private<M> {
     pub phase: Phase,
-    /// How many suspensions and failures are not undone.
+    /// The number of suspensions and failures that are not undone.
     pub suspended: u32,
     /// Whether this actor has failed and waits for its parent's verdict.
     pub failed: bool,
     /// Whether a state was ever made and started: before that, a restart is a creation.
     pub created: bool,
-    /// What most actors never need.
+    /// The data that most actors never need.
     pub extras: Option<Box<Extras<M>>>,
 }
 
-/// Owner-only state that is made when first needed.
+/// Owner-only data that is allocated when it is first needed.
 pub(crate) struct Extras<M> {
     /// Positioned control that the head has not reached, by position; equal positions in order of arrival.
     pub positioned: VecDeque<(u64, Control)>,
-    /// Who wants to know when this actor ends.
+    /// The watchers, which are told when this actor ends.
     pub watchers: HashSet<AnyActorRef>,
-    /// Whom this actor watches, and the message to get instead of the hook.
+    /// The actors that this actor watches, each with the message to get instead of the hook.
     pub watching: HashMap<AnyActorRef, Option<M>>,
     pub timers: OwnTimers<M>,
     pub stash: Stash<M>,
@@ -64,15 +64,15 @@ pub(crate) struct Extras<M> {
     pub stopping: HashSet<AnyActorRef>,
     /// The children whose failures this actor has escalated.
     pub culprits: Vec<AnyActorRef>,
-    /// Where what is left in the mailbox goes instead of to dead letters.
+    /// The router that gets the messages left in the mailbox, instead of dead letters.
     pub reroute: Option<ActorRef<M>>,
-    /// Whether this state has been told farewell, by which it is to end.
+    /// Whether this state has got a farewell, upon which it is to stop itself.
     pub heard_farewell: bool,
     /// The queue that this actor shares with others.
     pub balanced: Option<SharedQueueState<M>>,
-    /// Who looks after its children, if not it by its own hooks.
+    /// The hooks that replace the actor's own judgement of its children, if any.
     pub child_hooks: Option<StdArc<dyn ChildHooks>>,
-    /// Says whether a message is still wanted, if this actor skips those that are not.
+    /// Tells whether a message is still wanted, if this actor skips unwanted messages.
     pub is_wanted: Option<IsWanted<M>>,
 }
 
@@ -115,7 +115,7 @@ impl<M> Private<M> {
         self.extras.get_or_insert_default()
     }
 
-    /// Whether something is to be done with each message beside handling it.
+    /// Whether each message needs a step beside its handling.
     pub(crate) fn looks_at_each(&self) -> bool {
         self.extras
             .as_ref()
@@ -131,27 +131,27 @@ impl<M> Private<M> {
     }
 }
 
-/// The setting of one actor, and its timer.
+/// The receive timeout of a single actor, and its timer.
 pub(crate) struct ReceiveTimeout<M> {
     pub(crate) after: Duration,
     pub(crate) make: Box<dyn FnMut(Duration) -> M + Send>,
-    /// When the last message that counts had been handled.
+    /// The time at which the last message that counts had been handled.
     pub(crate) idle_since: Duration,
-    /// The number that the tick will bring; none while the actor restarts.
+    /// The number that the tick will bring; `None` while the actor restarts.
     pub(crate) armed: Option<(u64, TimerHandle)>,
 }
 
-/// What an actor that shares a queue keeps.
+/// The data of an actor that shares a queue.
 pub(crate) struct SharedQueueState<M> {
-    /// `None` once it has left.
+    /// `None` once the actor has left the queue.
     pub(crate) taker: Option<Taker<M, Wakeup>>,
-    /// Whether it has taken anything since its throughput was last used up.
+    /// Whether the actor has taken anything since its throughput was last used up.
     pub(crate) has_taken: bool,
-    /// Whether it ends where it would sleep.
+    /// Whether the actor ends at the point where it would sleep.
     pub(crate) ends_when_empty: bool,
 }
 
-/// Says whether a message is still wanted.
+/// Tells whether a message is still wanted.
 pub(crate) type IsWanted<M> = fn(&mut M) -> bool;
 
 /// Wakes an actor.

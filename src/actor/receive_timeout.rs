@@ -1,9 +1,9 @@
-//! The receive timeout: a message to an actor that has had none for some time.
+//! The receive timeout: a message to an actor that has had no message for some time.
 //!
-//! A message sets no timer. It notes its time, and the timer that is under way fires when the first possible
-//! timeout is due: then the actor either has been idle for so long, or the timer is set again for the rest. The
-//! mailbox of an actor with a receive timeout is handled by a loop of its own, since the usual one notes no
-//! time; setting one in a handler sends a [`Wakeup`](crate::core::control::Control::Wakeup), so that the turn changes
+//! A message sets no timer. The actor notes the time of the message. The timer under way fires when the first possible
+//! timeout is due: then either the actor has been idle for so long, or the timer is set again for the rest. The mailbox
+//! of an actor with a receive timeout is handled by a loop of its own, since the usual loop notes no time. A receive
+//! timeout that is set in a handler sends a [`Wakeup`](crate::core::control::Control::Wakeup), so the turn changes
 //! loops before the next message.
 
 use crate::actor::actor::{Actor, HandlerResult};
@@ -21,21 +21,20 @@ use std::time::Duration;
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl<M: Send + 'static> Context<M> {
-    /// Sends this actor a message whenever it has handled none for `after`, from now on: each idle period of
-    /// that length brings one. `make` is given `after`, and makes the message. Replaces an earlier receive
+    /// Sends this actor a message when it has handled none for `after`, from now on. Each idle period of that length
+    /// brings one message. `make` gets `after` and makes the message. The new timeout replaces an earlier receive
     /// timeout, whose message does not arrive any more.
     ///
-    /// A message ends the idle time when it has been handled, and so does a timer's tick or a notice of
-    /// termination, but not a message for which
-    /// [`influences_receive_timeout`](crate::Actor::influences_receive_timeout) says no. The timeout's own message
-    /// takes its place in the mailbox: what was queued before it is handled first, and starts the idle time
-    /// anew.
+    /// A message ends the idle time when it has been handled, and so does a timer's tick or a termination notice. A
+    /// message for which [`influences_receive_timeout`](crate::Actor::influences_receive_timeout) returns false does
+    /// not. The timeout's own message takes its place in the mailbox: messages queued before it are handled first, and
+    /// start the idle time anew.
     ///
-    /// The setting survives a restart: the idle time then begins after
-    /// [`restarted`](crate::Actor::restarted). The end of the actor ends it. With a receive timeout each
-    /// message costs a look at the clock, and no timer is touched; without one it costs nothing.
+    /// The setting survives a restart: the idle time then begins after [`restarted`](crate::Actor::restarted). The end
+    /// of the actor ends it. With a receive timeout each message costs a read of the clock, and no timer is touched.
+    /// Without a receive timeout it costs nothing.
     ///
-    /// As Akka's, but that a message queued at the moment of the timeout counts.
+    /// The behaviour is Akka's, except that a message queued at the moment of the timeout counts.
     ///
     /// ```
     /// use pointsman::time::ManualClock;
@@ -47,7 +46,7 @@ impl<M: Send + 'static> Context<M> {
     ///     Idle(Duration),
     /// }
     ///
-    /// /// Ends when nobody has asked it anything for a minute.
+    /// /// Ends when it has got no request for a minute.
     /// struct Session;
     /// impl Actor for Session {
     ///     type Message = SessionMsg;
@@ -58,7 +57,7 @@ impl<M: Send + 'static> Context<M> {
     ///     fn receive(&mut self, message: SessionMsg, ctx: &mut Context<SessionMsg>) -> HandlerResult {
     ///         match message {
     ///             SessionMsg::Request(reply_to) => drop(reply_to.send(42)),
-    ///             // `stop` would make dead letters of what has come in this moment.
+    ///             // `stop` would make dead letters of messages that have just come.
     ///             SessionMsg::Idle(_) => ctx.passivate(),
     ///         }
     ///         Ok(())
@@ -102,8 +101,8 @@ impl<M: Send + 'static> Context<M> {
         Ok(())
     }
 
-    /// Ends the receive timeout; its message does not arrive any more, not even one on its way. True if there
-    /// was one.
+    /// Ends the receive timeout. Its message does not arrive any more, not even a message on its way. Returns true if
+    /// there was a receive timeout.
     pub fn cancel_receive_timeout(&mut self) -> bool {
         self.disarm_receive_timeout();
         let timeout = self.private(|private| private.extras.as_mut()?.receive_timeout.take());
@@ -112,7 +111,7 @@ impl<M: Send + 'static> Context<M> {
         was_set
     }
 
-    /// What the receive timeout is, if one is set.
+    /// The length of the receive timeout, if one is set.
     pub fn receive_timeout(&self) -> Option<Duration> {
         self.private(|private| Some(private.extras.as_ref()?.receive_timeout.as_ref()?.after))
     }
@@ -125,7 +124,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// The actor has restarted: its idle time begins.
+    /// Begins the idle time of an actor that has restarted.
     pub(crate) fn rearm_receive_timeout(&mut self) {
         let waits = self.private(|private| {
             let timeout = private.extras.as_ref()?.receive_timeout.as_ref()?;
@@ -152,7 +151,7 @@ impl<M: Send + 'static> Context<M> {
         });
     }
 
-    /// A message that counts has been handled.
+    /// Begins the idle time after a message that counts has been handled.
     fn begin_idle_time(&mut self) {
         let now = self.now();
         self.private(|private| {
@@ -168,14 +167,15 @@ impl<M: Send + 'static> Context<M> {
         armed.is_some_and(|(armed, _)| armed == number)
     }
 
-    /// The receive timeout's timer has fired: the message, if the actor has really been idle for so long.
+    /// Returns the message of the receive timeout, whose timer has fired, if the actor has really been idle for so
+    /// long.
     ///
     /// # Errors
     ///
-    /// What makes the messages has panicked; there is no receive timeout any more.
+    /// The function that makes the messages has panicked; the receive timeout has ended.
     pub(crate) fn receive_timed_out(&mut self) -> Result<Option<M>, Failure> {
         let now = self.now();
-        // Out while user code runs.
+        // The setting is taken out while user code runs.
         let timeout = self.private(|private| private.extras.as_mut()?.receive_timeout.take());
         let Some(mut timeout) = timeout else { return Ok(None) };
         let made = if now < timeout.idle_since.saturating_add(timeout.after) {
@@ -197,7 +197,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    /// Lets the actor handle a message, and notes its time if a receive timeout asks for that.
+    /// Lets the actor handle a message, and notes the time if a receive timeout is set.
     pub(crate) fn receive(&mut self, message: A::Message) -> HandlerResult {
         let timed = self.ctx.receive_timeout().is_some();
         let mut influences = false;
@@ -211,14 +211,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         outcome.unwrap_or(Ok(()))
     }
 
-    /// As [`receive`](Self::receive); a failure is the actor's.
+    /// Handles a message as [`receive`](Self::receive) does; a failure is the actor's.
     pub(crate) fn deliver(&mut self, message: A::Message) {
         if let Err(failure) = self.receive(message) {
             self.fail(failure, None);
         }
     }
 
-    /// Lets the actor know that a watched one has ended.
+    /// Tells the actor that a watched actor has ended.
     pub(crate) fn notify(&mut self, notice: Terminated) {
         let timed = self.ctx.receive_timeout().is_some();
         self.call(|actor, ctx| actor.terminated(notice, ctx));
@@ -231,7 +231,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 /// A receive timeout that is too short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveTimeoutError {
-    /// What was asked for.
+    /// The length that was asked for.
     pub after: Duration,
 }
 

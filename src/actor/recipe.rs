@@ -7,12 +7,12 @@ use crate::failure::Failure;
 
 /// A recipe: makes an actor's state, at its creation and at each restart.
 pub(crate) trait Recipe<A: Actor>: Send + 'static {
-    /// Whether those who watch the actor are told of its end by the parent, when that has done with it.
+    /// Whether the parent tells the watchers of the actor's end, when the parent has finished with the actor.
     const IS_FOSTERED: bool = false;
 
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
 
-    /// The actor's life has come so far. Runs in its turns, and never unwinds.
+    /// Tells the recipe the stage of the actor's life. Runs in the actor's turns, and never unwinds.
     fn reached_stage(&mut self, stage: LifeStage, system: &SystemCore) {
         let _ = (stage, system);
     }
@@ -30,25 +30,25 @@ where
     }
 }
 
-/// How far an actor's life has come, as its [`Recipe`] is told.
+/// The stage of an actor's life, as its [`Recipe`] is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LifeStage {
-    /// Its state is made, and the hook for its start has run.
+    /// The state is made, and the hook for the start has run.
     Started,
-    /// It has failed, and waits for a verdict.
+    /// The actor has failed, and waits for a verdict.
     Failed,
-    /// It takes no more messages, or handles no more.
+    /// The actor takes no more messages, or handles no more.
     Ending,
 }
 
-/// What a recipe may return: an actor, or a failure to make one.
+/// The return type of a recipe: an actor, or a failure to make one.
 ///
 /// Implemented for every [`Actor`] and for `Result<impl Actor, Failure>`.
 pub trait IntoActor {
-    /// The actor that comes out.
+    /// The type of the actor.
     type Actor: Actor;
 
-    /// The actor, or why there is none.
+    /// Returns the actor, or the failure that prevented it.
     ///
     /// # Errors
     ///

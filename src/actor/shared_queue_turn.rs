@@ -1,27 +1,28 @@
-//! A queue that an actor shares with others, beside its own mailbox: routees of a balancing pool.
+//! The turns of an actor that shares a queue with others, beside its own mailbox: a routee of a balancing pool.
 //!
-//! The actor keeps its mailbox and its lane, and with them its identity: what is sent to its own reference, its
-//! timers and its control concern it alone. When its mailbox is empty, it takes from the shared queue; how no
-//! message is left there beside a sleeping actor is told in `dispatch/shared_queue.rs`.
+//! The actor keeps its mailbox and its system queue, and with them its identity: messages to its own reference, its
+//! timers and its control concern it alone. When its mailbox is empty, the actor takes from the shared queue.
+//! `dispatch/shared_queue.rs` tells why no message is left there beside a sleeping actor.
 //!
-//! **A message's way.** [`push`](shared_queue::SharedQueue::push) by the router, on the sender's thread; if a
-//! routee sleeps, the sender claims it and nudges it. The routee's turn begins:
-//! [`begin_sharing`](ActorTurn::begin_sharing) finds the claim.
-//! [`answer_by_taking`](ActorTurn::answer_by_taking) takes the message, wakes the next routee if there is
-//! more, and hands it to the actor. Then the turn goes on as any, and when nothing else is left,
-//! [`share`](ActorTurn::share) handles more of the queue. When that is empty too, the routee registers as
-//! idle and sleeps.
+//! **The way of a message.** The router [pushes](shared_queue::SharedQueue::push) it on the sender's thread. If a
+//! routee sleeps, the sender claims the routee and wakes it. The routee's turn begins:
+//! [`begin_sharing`](ActorTurn::begin_sharing) finds the claim. [`answer_by_taking`](ActorTurn::answer_by_taking) takes
+//! the message, wakes the next routee if there are more messages, and hands the message to the actor. Then the turn
+//! goes on as any other. When nothing else is left, [`share`](ActorTurn::share) handles more of the queue. When the
+//! queue is empty too, the routee registers as idle and sleeps.
 //!
-//! **Neither starves.** The mailbox goes first. But a turn that ends because its throughput is used up, and has taken
-//! nothing from the shared queue, takes one message more, from there, unless something is unstashed, which goes first.
+//! **Neither queue starves.** The mailbox goes first. But a turn that ends because its throughput is used up, and has
+//! taken nothing from the shared queue, takes one message more from there. Unstashed messages, if there are any, go
+//! before that.
 //!
-//! **Senders are not chased.** Where routees are as fast as the senders, the queue holds a few messages all the time, and
-//! each look for the next one takes the line from the senders that they are to push to: a message from one thread took 76
-//! ns, and takes 41 since a routee waits a moment after a [run](RUN) of messages if there are few.
+//! **Routees do not chase the senders.** Where routees are as fast as the senders, the queue holds a few messages all
+//! the time. Each look for the next message takes the cache line from the senders that are to push to it. A message
+//! from one thread took 76 ns; it takes 41 ns since a routee waits a moment after a [run](RUN) of messages if there are
+//! few.
 //!
-//! **A claim is answered soon.** No other routee is woken before. So the actor looks at the shared queue before its
-//! mailbox; if control comes first, which may suspend or stop it or take long, it answers before that. And
-//! whoever wakes a routee leaves it where any worker of its dispatcher can take it.
+//! **A claim is answered soon.** No other routee is woken before the answer. So the actor looks at the shared queue
+//! before its mailbox. If control comes first, which may suspend or stop the actor or take long, the actor answers
+//! before the control. A thread that wakes a routee leaves it where any worker of its dispatcher can take it.
 
 use crate::actor::actor::Actor;
 use crate::actor::private::{Phase, SharedQueueState, Wakeup};
@@ -32,28 +33,28 @@ use crate::dispatch::shared_queue;
 use crate::dispatch::shared_queue::Taker;
 use crate::sync::{Arc, hint};
 
-/// After so many messages of the shared queue in a row the routee looks how long that is.
+/// After so many messages of the shared queue in a row the routee looks at the length of the queue.
 const RUN: u32 = 16;
 
-/// The queue is short then: two of its blocks. From another block than the last one, messages are taken without a look at
-/// the end to which senders push.
+/// The length below which the queue counts as short: two of its blocks. From another block than the last one, messages
+/// are taken without a look at the end to which senders push.
 const SHORT: usize = 64;
 
-/// The pause then, in spin hints: one or two microseconds.
+/// The length of the pause, in spin hints: one or two microseconds.
 const PAUSE: u32 = if crate::sync::EXPLORED { 0 } else { 64 };
 
 /// A queue that actors share.
 pub(crate) type SharedQueue<M> = shared_queue::SharedQueue<M, Wakeup>;
 
-/// Why no message of the shared queue is to be handled.
+/// The reason why no message of the shared queue is to be handled.
 enum NoneTaken {
     Empty,
-    /// What was skipped has used up the throughput, and there may be more.
+    /// Skipped messages have used up the throughput, and there may be more.
     Budget,
 }
 
 impl<M: Send + 'static> Held<M> {
-    /// Makes the actor take from `queue`, too.
+    /// Makes the actor take from `queue`, beside its mailbox.
     pub(crate) fn share(mut self, queue: &Arc<SharedQueue<M>>) -> Self {
         let taker = Some(Taker::join(queue.clone(), Wakeup(self.actor().any_local())));
         let balanced = SharedQueueState { taker, has_taken: false, ends_when_empty: false };
@@ -63,19 +64,19 @@ impl<M: Send + 'static> Held<M> {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    /// Looks at or changes what an actor that shares has.
+    /// Reads or changes the data of an actor that shares a queue.
     #[inline]
     fn balanced<R>(&self, act: impl FnOnce(&mut SharedQueueState<A::Message>) -> R) -> Option<R> {
         self.private(|private| private.extras.as_mut()?.balanced.as_mut().map(act))
     }
 
-    /// As [`balanced`](Self::balanced), for one that has not left.
+    /// As [`balanced`](Self::balanced), for an actor that has not left the queue.
     #[inline]
     fn taker<R>(&self, act: impl FnOnce(&mut Taker<A::Message, Wakeup>) -> R) -> Option<R> {
         self.balanced(|balanced| balanced.taker.as_mut().map(act)).flatten()
     }
 
-    /// A turn begins.
+    /// Begins a turn: finds whether the actor shares a queue, and marks it as awake.
     pub(crate) fn begin_sharing(&mut self) {
         self.shares = self.balanced(|_| ()).is_some();
         if self.shares {
@@ -84,15 +85,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// The actor is awake.
+    /// Marks the actor as awake.
     fn withdraw(&mut self) {
-        // Before the look at the claim, so that the wakeup forgotten is not that of a later one.
+        // Before the look at the claim: the wakeup that is cleared must not be that of a later claim.
         self.owner().clear_wakeups();
         self.owes |= self.taker(Taker::withdraw) == Some(true);
     }
 
-    /// Takes a message of the shared queue, counts it, and answers a claim. What nobody wants any more is skipped, where
-    /// this actor does so, and spends of the throughput as what is handled does.
+    /// Takes a message of the shared queue, counts it, and answers a claim. If this actor skips unwanted messages, it
+    /// skips them here too; a skipped message spends as much of the throughput as a handled message.
     #[inline]
     fn take_shared(&mut self) -> Result<A::Message, NoneTaken> {
         loop {
@@ -118,16 +119,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Lets others be woken, and wakes one if there is something in the queue.
+    /// Allows other actors to be woken, and wakes one of them if there is a message in the queue.
     pub(crate) fn answer(&mut self) {
         self.owes = false;
-        // Waking others may free one that has ended, so nothing is borrowed.
+        // To wake another actor may free an actor that has ended, so nothing is borrowed here.
         if let Some(queue) = self.taker(|taker| taker.queue().clone()) {
             queue.answer();
         }
     }
 
-    /// The claim is what comes first: one message is handled, if it is still there.
+    /// Answers the claim before anything else: handles one message, if it is still there.
     pub(crate) fn answer_by_taking(&mut self) -> StepOutcome {
         if !self.use_budget() {
             return StepOutcome::Budget;
@@ -145,8 +146,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// The actor has nothing else to do: handles messages of the shared queue until something goes before them. When
-    /// there is none, others may count on this actor: it sleeps, or ends if it was told so.
+    /// Handles messages of the shared queue until something goes before them; the actor has nothing else to do. When
+    /// the queue is empty, senders may count on this actor: it sleeps, or ends if it was told so.
     pub(crate) fn share(&mut self) -> StepOutcome {
         let mut run = 0;
         while self.use_budget() {
@@ -167,7 +168,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 self.fail(failure, None);
                 return StepOutcome::Once;
             }
-            // All else that a handler can have made due comes by the lane, too.
+            // Everything else that a handler can have made due comes through the system queue, too.
             if self.owner().has_system() || self.owner().has_claims() {
                 return StepOutcome::Once;
             }
@@ -193,7 +194,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         StepOutcome::NothingDue
     }
 
-    /// Lays the token down, if there is nothing to do; others count on this actor now.
+    /// Lays the token down, if there is nothing to do; from now on senders count on this actor.
     pub(crate) fn try_idle_sharing(&mut self) -> bool {
         if self.owner().try_idle_unless_woken().is_ok() {
             return true;
@@ -202,13 +203,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         false
     }
 
-    /// It refuses messages of its own, and ends when it has handled those that it has, and found the queue empty.
+    /// Closes the mailbox. The actor ends when it has handled its accepted messages and has found the queue empty.
     pub(crate) fn leave_when_queue_is_empty(&mut self) {
         self.owner().close();
         self.balanced(|balanced| balanced.ends_when_empty = true);
     }
 
-    /// Ends now, if others take from the queue or there is nothing in it; else once it has emptied that.
+    /// Ends now, if other actors take from the queue or the queue is empty; otherwise once it has emptied the queue.
     pub(crate) fn end_unless_last(&mut self) {
         if self.owes {
             self.answer();
@@ -219,7 +220,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Ends, if nobody has pushed after this actor's last look who counts on it alone.
+    /// Ends, unless a sender that counts on this actor alone has pushed after the actor's last look.
     fn end_when_empty(&mut self) -> StepOutcome {
         let Some(taker) = self.balanced(|balanced| balanced.taker.take()).flatten() else {
             return StepOutcome::NothingDue;
@@ -231,7 +232,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         StepOutcome::Once
     }
 
-    /// The throughput is used up.
+    /// Ends a turn whose throughput is used up.
     pub(crate) fn end_shared_turn(&mut self) {
         if self.owes {
             self.answer();
@@ -241,7 +242,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         self.take_system_queue();
         if self.has_unstashed() {
-            // It goes before all that comes from elsewhere.
+            // Unstashed messages go before all that comes from elsewhere.
             return;
         }
         if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
@@ -252,7 +253,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// The actor has ended. What is left when nobody else shares the queue, goes to dead letters as the parent's.
+    /// Leaves the queue at the actor's end. Messages left in a queue that no other actor shares become dead letters of
+    /// the parent.
     pub(crate) fn stop_sharing(&mut self) {
         if self.owes {
             self.answer();

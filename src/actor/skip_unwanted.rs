@@ -1,10 +1,10 @@
-//! Messages that nobody wants any more when their turn comes: questions whose asker has gone, and messages whose time
-//! is over.
+//! The skipping of unwanted messages: requests whose asker has gone, and messages whose deadline is over, when their
+//! turn comes.
 //!
-//! Who wants a message is known to the message alone: its reply port knows whether its asker waits, and an [`Expiring`]
-//! knows its deadline. Both are found by [`Answerable`], as a router finds the port that it forks. So an actor that is
-//! to skip such messages keeps one function for that, beside what else most actors never need; it takes its messages
-//! one by one by another loop than other actors, who pay nothing.
+//! Only the message itself knows whether it is wanted: its reply port knows whether its asker waits, and an
+//! [`Expiring`] knows its deadline. [`Answerable`] finds both, as a router finds the port that it forks. So an actor
+//! that is to skip such messages keeps one function for that, among the data that most actors never need. It takes its
+//! messages one by one in another loop than other actors, and the other actors pay nothing.
 //!
 //! [`Expiring`]: crate::ask::Expiring
 
@@ -21,15 +21,15 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SpawnError;
 use crate::failure::guarded;
 
-/// Whether the message is still wanted, by its port or its deadline.
+/// Returns whether the message is still wanted, by its port or its deadline.
 pub(crate) fn is_wanted<M: Answerable>(message: &mut M) -> bool {
     let look = Attempt::look();
-    // One without a port has nobody who could go away.
+    // A message without a port has no asker who could go away.
     !message.fork(&look) || look.is_wanted()
 }
 
 impl<M: Answerable + Send + 'static> Held<M> {
-    /// Has the actor skip what nobody wants any more.
+    /// Makes the actor skip unwanted messages.
     pub(crate) fn skip_unwanted(mut self) -> Self {
         self.skip_unless(is_wanted);
         self
@@ -37,25 +37,24 @@ impl<M: Answerable + Send + 'static> Held<M> {
 }
 
 impl<M: Send + 'static> Held<M> {
-    /// Has the actor skip each message of which the function says that it is not wanted.
+    /// Makes the actor skip each message for which the function returns false.
     pub(crate) fn skip_unless(&mut self, is_wanted: IsWanted<M>) {
         self.private(|private| private.extras().is_wanted = Some(is_wanted));
     }
 }
 
 impl ActorBuilder {
-    /// Has the actor skip messages that nobody wants any more when their turn comes: questions whose asker has
-    /// given up, has gone, or has been answered by another one, and [`Expiring`](crate::ask::Expiring) messages whose time is
-    /// over. A skipped message never reaches [`receive`](Actor::receive): it is counted as
-    /// [`skipped`](crate::Ledger::skipped), and shown as a dead letter with the reason
-    /// [`Expired`](DeadLetterReason::Expired).
+    /// Makes the actor skip unwanted messages when their turn comes: requests whose asker has given up, has gone, or
+    /// has been answered by another replier, and [`Expiring`](crate::ask::Expiring) messages whose deadline is over. A
+    /// skipped message never reaches [`receive`](Actor::receive): it is counted as [`skipped`](crate::Ledger::skipped),
+    /// and shown as a dead letter with the reason [`Expired`](DeadLetterReason::Expired).
     ///
-    /// Call it last: what it returns can be created, and nothing else. The actor's messages must be
-    /// [`Answerable`], which `#[derive(Message)]` writes. A message without a port, and one whose asker cannot tell
-    /// whether it still waits, is never skipped. A future that is not polled does not notice that its limit is over, so
-    /// its question is still wanted.
+    /// Call it last: the builder that it returns only creates the actor. The actor's messages must be [`Answerable`],
+    /// which `#[derive(Message)]` implements. A message without a port is never skipped, nor is a message whose asker
+    /// cannot tell whether it still waits. A future that is not polled does not notice that its deadline is over, so
+    /// its request is still wanted.
     ///
-    /// Each question costs one load more, each other message one look at its variant; and the actor goes back to its
+    /// Each request costs one more load, each other message one look at its variant. The actor also goes back to the
     /// scheduler's checks once for each message. Actors that do not skip pay nothing.
     ///
     /// ```
@@ -88,7 +87,7 @@ impl ActorBuilder {
     }
 }
 
-/// An [`ActorBuilder`] of an actor that [skips](ActorBuilder::skip_unwanted) what nobody wants any more.
+/// An [`ActorBuilder`] of an actor that [skips](ActorBuilder::skip_unwanted) unwanted messages.
 #[must_use = "nothing is created before `spawn`"]
 #[derive(Debug)]
 pub struct SkippingBuilder {
@@ -131,17 +130,17 @@ impl SkippingBuilder {
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    /// Whether this actor skips what nobody wants.
+    /// Returns whether this actor skips unwanted messages.
     pub(crate) fn does_skip(&self) -> bool {
         self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.is_wanted.is_some()))
     }
 
-    /// Gives a message back that is to be handled, and counts it so; one that nobody wants is skipped.
+    /// Returns a wanted message to be handled, and counts it as handled; skips an unwanted message.
     pub(crate) fn unless_unwanted(&mut self, mut message: A::Message) -> Option<A::Message> {
         let is_wanted = self.private(|private| private.extras.as_ref()?.is_wanted);
-        // A message that panics instead of saying it is as good as wanted.
+        // A message that panics at this question counts as wanted.
         if is_wanted.is_none_or(|is_wanted| guarded(|| Ok(is_wanted(&mut message))).unwrap_or(true)) {
-            // Before the handler, so that whoever sees its effects sees it counted.
+            // Before the handler, so an actor that sees the handler's effects finds the message counted.
             self.row.handled(1);
             return Some(message);
         }

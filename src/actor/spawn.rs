@@ -1,4 +1,4 @@
-//! How an actor comes to be: the plan, the checks, the cell, and its place among its siblings.
+//! The creation of an actor: the plan, the checks, the cell, and its place among its siblings.
 
 use crate::actor::actor::Actor;
 use crate::actor::cell::{Cell, Owned, free_cell};
@@ -30,7 +30,7 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-/// Everything about a new actor but its type.
+/// All settings of a new actor, without its type.
 pub(crate) struct Plan {
     /// `Err` holds the name of a system that has shut down.
     pub parent: Result<AnyActorRef, String>,
@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub mailbox: MailboxKind,
     pub on_failure: Option<Strategy>,
     pub routee_index: u32,
-    /// How much may be stashed; `None` for any number.
+    /// The number of messages that may be stashed; `None` for any number.
     pub stash_capacity: Option<u32>,
 }
 
@@ -66,14 +66,14 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     spawn_held::<A, F>(plan, recipe).map(Held::start)
 }
 
-/// A new actor that takes messages and control, and has its first turn when this is dropped, which is done without any
-/// lock: it may run the actor, and log.
+/// A new actor that takes messages and control. Its first turn comes when this value is dropped. The drop must happen
+/// without any lock: it may run the actor, and log.
 ///
-/// For what the recipe needs and what cannot be made without the reference.
+/// Used for data that the recipe needs and that cannot be made without the reference.
 pub(crate) struct Held<M: Send + 'static> {
     actor: ActorRef<M>,
     header: NonNull<Header>,
-    /// To be logged before the first turn.
+    /// A warning to be logged before the first turn.
     warning: Option<Box<str>>,
 }
 
@@ -97,10 +97,10 @@ impl<M: Send + 'static> Held<M> {
         &self.actor
     }
 
-    /// Changes what only the actor's turns touch. `act` runs no user code.
+    /// Changes the data that only the actor's turns touch. `act` runs no user code.
     pub(crate) fn private<R>(&mut self, act: impl FnOnce(&mut Private<M>) -> R) -> R {
-        // SAFETY: the header is the first field of the mailbox, which is that of an `Owned<M>`, and our reference
-        // keeps the cell alive.
+        // SAFETY: the header is the first field of the mailbox, which is that of an `Owned<M>`, and our reference keeps
+        // the cell alive.
         let owned = unsafe { self.header.cast::<Owned<M>>().as_ref() };
         // SAFETY: `allocate` has taken the token for us, and it goes on only when this is dropped.
         owned.private.with_mut(|private| act(unsafe { &mut *private }))
@@ -127,24 +127,24 @@ impl<M: Send + 'static> Drop for Held<M> {
     }
 }
 
-/// Creates an actor by its plan, and keeps its first turn back.
+/// Creates an actor by its plan, and holds back its first turn.
 ///
-/// The destructor of a recipe that is refused may panic, which goes no further. What else a plan holds of the user's guards
-/// itself.
+/// The destructor of a refused recipe may panic; the panic is caught here. The other user values in a plan guard their
+/// destructors themselves.
 pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
     let mut recipe = Some(recipe);
     let spawned = try_spawn_held(plan, &mut recipe);
-    // Before the error lies where it is returned: there it would be leaked if this panicked.
+    // Before the error lies in the place of the return value: there it would be leaked if this panicked.
     if recipe.is_some() {
         drop_guarded(recipe);
     }
     spawned
 }
 
-/// Takes the recipe unless the actor is refused.
+/// Creates the actor, and takes the recipe unless the actor is refused.
 fn try_spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: &mut Option<F>,
@@ -208,7 +208,8 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
             told_to_stop: AtomicBool::new(false),
             full,
             on_failure: on_failure.take().map(Box::new),
-            // Its own children start as suspended as it is, or it would resume what was never suspended.
+            // Its children start as suspended as the actor itself, or the actor would resume children that were never
+            // suspended.
             children: Children::of_suspended(start.suspended),
             own_home: own_home.take(),
         };
@@ -238,12 +239,12 @@ fn try_spawn_held<A: Actor, F: Recipe<A>>(
 }
 
 impl SystemCore {
-    /// Whether the system says anything of actors by their paths.
+    /// Returns whether the system has settings for actors by their paths.
     pub(crate) fn has_deployments(&self) -> bool {
         !self.deployments.is_empty()
     }
 
-    /// What the system says of an actor that is about to be created. The engine's own actors are not meant.
+    /// The settings of the system for an actor that is about to be created; there are none for the engine's own actors.
     fn deployed(&self, parent: &AnyActorRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Section> {
         if matches!(mailbox, MailboxKind::Unbounded) {
             return None;
@@ -251,7 +252,7 @@ impl SystemCore {
         self.section(parent, name)
     }
 
-    /// What the system says of a child of this name.
+    /// The settings of the system for a child of this name.
     pub(crate) fn section(&self, parent: &AnyActorRef, name: Option<&str>) -> Option<&Section> {
         if self.deployments.is_empty() {
             return None;
@@ -261,20 +262,20 @@ impl SystemCore {
         self.deployments.find(path.elements().skip(1).chain([name.unwrap_or("$")]))
     }
 
-    /// What the system says of the actor of this name right below `/user`.
+    /// The settings of the system for the actor of this name right below `/user`.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(crate) fn deployed_at_top(&self, name: &str) -> Option<&Deployment> {
         self.deployments.find(std::iter::once(name)).map(|section| &section.deployment)
     }
 }
 
-/// As many messages as a stash can count.
+/// Converts a count of messages to the type of a stash's capacity; larger counts become its maximum.
 pub(crate) fn stash_limit(message_count: usize) -> u32 {
     u32::try_from(message_count).unwrap_or(u32::MAX)
 }
 
-/// Puts a cell on the heap, and takes its ownership token: whatever is sent to it before its first turn wakes
-/// nobody.
+/// Puts a cell on the heap, and takes its ownership token: a message or control that arrives before the first turn
+/// wakes no worker.
 fn allocate<A: Actor, F: Recipe<A>>(
     mailbox: mailbox::Mailbox<Header, crate::core::control::Control, A::Message>,
     core: ActorCore,
@@ -291,7 +292,7 @@ fn allocate<A: Actor, F: Recipe<A>>(
         recipe: UnsafeCell::new(Some(recipe)),
     });
     let fresh = cell.owned.local.mailbox.gate.begin();
-    debug_assert!(fresh, "nobody else knows the cell yet");
+    debug_assert!(fresh, "no other reference to the cell exists yet");
     NonNull::from(Box::leak(cell)).cast()
 }
 

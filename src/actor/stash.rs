@@ -1,15 +1,16 @@
 //! The stash: messages that an actor puts aside until it can handle them.
 //!
-//! What is stashed lies in `held`; [`unstash_all`](Context::unstash_all) moves it to `front`, which the turn
-//! handles before it looks at the mailbox. Both are the owner's alone, so no mailbox has to be a deque.
+//! Stashed messages lie in `held`. [`unstash_all`](Context::unstash_all) moves them to `front`, which the turn handles
+//! before it looks at the mailbox. Only the owner touches both, so no mailbox has to be a deque.
 //!
-//! The loop that handles messages does not look at `front`. Whatever fills it sends the actor a
-//! [`Wakeup`](Control::Wakeup) through its own lane, which that loop looks at before each message anyway; and the
-//! turn comes back to that loop only when `front` is empty. So an actor without a stash pays for none.
+//! The loop that handles messages does not look at `front`. The code that fills `front` sends the actor a
+//! [`Wakeup`](Control::Wakeup) through the actor's own system queue, which that loop looks at before each message
+//! anyway. The turn comes back to that loop only when `front` is empty. So an actor without a stash pays nothing for
+//! it.
 //!
-//! In the books a stashed message is one that the actor sent itself: `sent` when it is stashed, `queued` while
-//! it waits, and then handled or dead-lettered. The handler that stashed it was counted on its own, so it does
-//! not matter whether it was given the message or made it.
+//! In the ledger a stashed message is a message that the actor sent to itself: `sent` when it is stashed, `queued`
+//! while it waits, and then handled or dead-lettered. The handler that stashed it was counted separately. So it does
+//! not matter whether the handler was given the message or made it.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -23,14 +24,14 @@ use crate::sync::atomic::Ordering;
 use std::fmt;
 
 impl ActorCore {
-    /// How many messages the actor holds outside its mailbox.
+    /// Returns the number of messages that the actor holds outside its mailbox.
     pub(crate) fn held(&self) -> usize {
-        // Ordering: Relaxed; a statistic. Who sees a message counted as sent or handled sees it here too,
-        // since the count in the books is stored after this one and with Release.
+        // Ordering: Relaxed; a statistic. A thread that sees a message counted as sent or handled sees it here too,
+        // since the count in the ledger is stored after this one and with Release.
         self.held.load(Ordering::Relaxed) as usize
     }
 
-    /// Owner only.
+    /// Adds to the count of held messages. Only the owner calls this.
     pub(crate) fn add_held(&self, more: i32) {
         // Ordering: Relaxed, both; only the owner writes, and see `held`.
         let held = self.held.load(Ordering::Relaxed);
@@ -41,16 +42,16 @@ impl ActorCore {
 impl<M: Send + 'static> Context<M> {
     /// Puts a message aside until [`unstash_all`](Self::unstash_all).
     ///
-    /// A stashed message survives a restart, after which it is handled without being asked for. When the actor
-    /// stops, it becomes a dead letter (or goes back to the router that the actor leaves). Messages can't be
-    /// stashed twice: the message moves here, and there is no other to stash.
+    /// A stashed message survives a restart; after the restart it is handled without a call of `unstash_all`. When the
+    /// actor stops, the message becomes a dead letter (or goes back to the router that the actor leaves). A message
+    /// cannot be stashed twice: it moves into the stash.
     ///
-    /// In the [`Ledger`](crate::Ledger) to stash is to send oneself a message: it counts as sent once more, is
-    /// `queued` while it waits, and then handled. [`queued`](crate::ActorRef::queued) includes it;
-    /// [`load`](crate::ActorRef::load) does not, since what waits for an event asks for none of the actor's
-    /// time, and routers should not read a second line of memory for each routee.
+    /// The [`Ledger`](crate::Ledger) counts a stashed message as sent by the actor to itself: it counts as sent once
+    /// more, is `queued` while it waits, and is then handled. [`queued`](crate::ActorRef::queued) includes it.
+    /// [`load`](crate::ActorRef::load) does not: a message that waits for an event needs none of the actor's time, and
+    /// routers should not read a second cache line for each routee.
     ///
-    /// Stash and unstash are Akka's; but no special mailbox is needed.
+    /// Stash and unstash are Akka's, but need no special mailbox.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -94,11 +95,11 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// # Errors
     ///
-    /// [`StashError`] with the message when the stash is full; its capacity is said by the
-    /// [deployment](crate::settings::Deployment::stash_capacity), the [builder](crate::actor::ActorBuilder::stash_capacity) or the
-    /// [mailbox](crate::Mailbox::stash_capacity), the first of them that says something.
+    /// [`StashError`] with the message when the stash is full. Its capacity comes from the
+    /// [deployment](crate::settings::Deployment::stash_capacity), or else from the
+    /// [builder](crate::actor::ActorBuilder::stash_capacity), or else from the [mailbox](crate::Mailbox::stash_capacity).
     ///
-    /// With `?` a full stash fails the actor: by default it restarts, and handles all that it has stashed again.
+    /// With `?` a full stash fails the actor: by default the actor restarts, and handles all stashed messages again.
     pub fn stash(&mut self, message: M) -> Result<(), StashError<M>> {
         if let Err(capacity) = self.has_room_in_stash() {
             return Err(StashError { message, capacity });
@@ -109,9 +110,10 @@ impl<M: Send + 'static> Context<M> {
         Ok(())
     }
 
-    /// As [`stash`](Self::stash), for the notice that [`Actor::terminated`] was given: it runs again with this
-    /// notice after [`unstash_all`](Self::unstash_all), unless the actor is [unwatched](Self::unwatch) before.
-    /// (What [`watch_with`](Self::watch_with) sends is a message like any other.)
+    /// Stashes the notice that [`Actor::terminated`] was given, as [`stash`](Self::stash) does for a message. The hook
+    /// runs again with this notice after [`unstash_all`](Self::unstash_all), unless the actor is
+    /// [unwatched](Self::unwatch) before. (The message of [`watch_with`](Self::watch_with) is a message like any
+    /// other.)
     ///
     /// # Errors
     ///
@@ -124,11 +126,11 @@ impl<M: Send + 'static> Context<M> {
         Ok(())
     }
 
-    /// Puts everything stashed in front of the mailbox, in the order in which it was stashed; it is handled
-    /// next, also before what an earlier call has put there. The stash is empty afterwards.
+    /// Puts all stashed messages in front of the mailbox, in the order in which they were stashed. They are handled
+    /// next, also before the messages that an earlier call has put there. The stash is empty afterwards.
     ///
-    /// This takes no room in a bounded mailbox: however full that is, nothing is refused, dropped or lost. (In
-    /// Akka what finds no room becomes a dead letter.)
+    /// This takes no room in a bounded mailbox: even if the mailbox is full, nothing is refused, dropped or lost. (In
+    /// Akka a message that finds no room becomes a dead letter.)
     pub fn unstash_all(&mut self) {
         let fills_front = self.private(|private| {
             let Some(extras) = &mut private.extras else { return false };
@@ -143,25 +145,25 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// How many messages and notices are stashed; what is unstashed already is not.
+    /// The number of messages and notices that are stashed; unstashed messages do not count.
     pub fn stashed(&self) -> usize {
         self.private(|private| private.extras.as_ref().map_or(0, |extras| extras.stash.held.len()))
     }
 
-    /// The capacity if it is used up.
+    /// Returns the capacity as an error if it is used up.
     fn has_room_in_stash(&self) -> Result<(), usize> {
         self.extras(|extras| {
             let Stash { held, front, capacity } = &extras.stash;
-            // The count in the core holds both.
+            // The count in the core includes both queues.
             let full = held.len() >= *capacity as usize
                 || held.len() + front.len() >= Stash::<M>::UNBOUNDED as usize;
             if full { Err(*capacity as usize) } else { Ok(()) }
         })
     }
 
-    /// Makes the turn leave the loop that handles messages, and look at what else there is.
+    /// Makes the turn leave the loop that handles messages, and look for other work.
     pub(crate) fn request_look(&self) {
-        // Refused after the end, when nothing is handled any more.
+        // The nudge is refused after the end, when nothing is handled any more.
         let _ = self.me().any_local().send_system(Control::Wakeup);
     }
 
@@ -185,7 +187,7 @@ impl<M: Send + 'static> Context<M> {
         drop(forgotten);
     }
 
-    /// The next one unstashed.
+    /// Takes the next unstashed message or notice.
     fn next_unstashed(&mut self) -> Option<Stashed<M>> {
         let next = self.private(|private| private.extras.as_mut()?.stash.front.pop_front());
         if let Some(Stashed::Message(_)) = &next {
@@ -206,7 +208,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// Moves everything stashed behind what is unstashed: it is newer.
+    /// Moves everything stashed behind the unstashed messages, since it is newer.
     fn append_stashed(&mut self) {
         self.extras(|extras| {
             let Stash { held, front, .. } = &mut extras.stash;
@@ -220,7 +222,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.private(|private| private.extras.as_ref().is_some_and(|extras| extras.stash.has_unstashed()))
     }
 
-    /// Handles the next message that was unstashed. It counts as a message of this turn, as others do.
+    /// Handles the next unstashed message. It counts as a message of this turn, as others do.
     pub(crate) fn handle_unstashed(&mut self) -> StepOutcome {
         if !self.has_unstashed() {
             return StepOutcome::NothingDue;
@@ -241,11 +243,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 }
 
-/// A message that was not stashed, since the stash is full; it comes back.
+/// The error of a full stash: the message was not stashed, and comes back.
 pub struct StashError<M> {
     /// The message, or the notice.
     pub message: M,
-    /// How many may be stashed.
+    /// The number of messages that the stash may hold.
     pub capacity: usize,
 }
 

@@ -1,20 +1,20 @@
-//! The messages that one actor has stashed, as data.
+//! The messages that a single actor has stashed, as data.
 
 use crate::core::control::Terminated;
 use std::collections::VecDeque;
 
-/// What one actor has put aside.
+/// The stash of a single actor.
 pub(crate) struct Stash<M> {
     /// Stashed, oldest first.
     pub(crate) held: VecDeque<Stashed<M>>,
-    /// Unstashed and not yet handled, in the order in which they will be.
+    /// Unstashed and not yet handled, in the order in which they will be handled.
     pub(crate) front: VecDeque<Stashed<M>>,
-    /// How many may be in `held`.
+    /// The largest length of `held`.
     pub(crate) capacity: u32,
 }
 
 impl<M> Stash<M> {
-    /// The capacity that stands for none: more would not fit into the count in `Core`.
+    /// The capacity that stands for no limit: more would not fit into the count in `Core`.
     pub(crate) const UNBOUNDED: u32 = u32::MAX;
 
     pub(crate) fn new(capacity: u32) -> Self {
@@ -25,7 +25,7 @@ impl<M> Stash<M> {
         !self.front.is_empty()
     }
 
-    /// Whether nothing is put aside, nor unstashed and not yet handled.
+    /// Returns whether both queues are empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty() && self.front.is_empty()
     }
@@ -37,9 +37,9 @@ impl<M> Default for Stash<M> {
     }
 }
 
-/// Something that was put aside.
+/// An entry of the stash.
 pub(crate) enum Stashed<M> {
     Message(M),
-    /// A notice for `Actor::terminated`; no message, so in none of the books' terms.
+    /// A notice for `Actor::terminated`. It is no message, so no term of the ledger counts it.
     Notice(Terminated),
 }

@@ -1,11 +1,11 @@
-//! A system whose actors run on the thread of a test: instead of waiting for them it runs them.
+//! The run of a system's turns on the thread of a test: the test does not wait for the actors but runs them.
 
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::Reached;
 
 #[cfg(not(feature = "testkit"))]
 impl SystemCore {
-    /// Runs turns until `done`, where that is the calling thread's business: nowhere without the testkit.
+    /// Runs turns until `done`, if the calling thread runs this system's actors: never without the testkit.
     #[inline(always)]
     pub fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached {
         let _ = done;
@@ -31,7 +31,7 @@ pub(crate) mod with_testkit {
             self.stepper().map_or(Reached::Elsewhere, |stepper| stepper.run_turns(done))
         }
 
-        /// Who runs its actors, if it is a system for tests.
+        /// The stepper that runs the actors, if this is a system for tests.
         pub fn stepper(&self) -> Option<&dyn Stepper> {
             match self.dispatchers.find(None).ok()? {
                 Dispatch::Lasting { running: Running::Stepping(stepper, _), .. } => Some(&**stepper),
@@ -41,7 +41,7 @@ pub(crate) mod with_testkit {
     }
 
     impl Dispatch {
-        /// In the place of a dispatcher of this kind.
+        /// Makes the stepper stand in the place of a dispatcher of this kind.
         pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
             Self::Lasting {
                 running: Running::Stepping(stepper.clone(), kind),

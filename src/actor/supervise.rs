@@ -1,13 +1,13 @@
-//! How a parent judges the failure of a child, and carries the verdict out.
+//! Supervision: a parent judges the failure of a child, and carries the verdict out.
 //!
-//! The strategy is the child's own, or else the parent's for all. Its decider is user code of the parent:
-//! when it panics, the parent fails. That unwinds no further than to here, so that control waiting behind the
-//! notice in the same batch is acted upon.
+//! The strategy is the child's own, or else the parent's for all children. Its decider is user code of the parent: when
+//! the decider panics, the parent fails. The panic is caught here, so control that waits behind the notice in the same
+//! batch is still acted upon.
 //!
-//! One for one, the verdict goes to the failing child. All for one, a restart or a stop goes to every child;
-//! the siblings, which have not failed, are suspended first, so that none handles a message beside a sibling
-//! that has begun anew already. A sibling may fail while the verdict is on its way to it. It then gets two
-//! verdicts for two suspensions, and which comes first makes no difference to the count.
+//! One for one: the verdict goes to the failing child. All for one: a restart or a stop goes to every child. The
+//! siblings, which have not failed, are suspended first, so no sibling handles a message beside a sibling that has
+//! already restarted. A sibling may fail while the verdict is on its way to it. Then it gets two verdicts for two
+//! suspensions, and their order makes no difference to the count.
 
 use crate::actor::actor::Actor;
 use crate::actor::recipe::Recipe;
@@ -18,11 +18,11 @@ use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;
 
-/// The target of this crate's log records, but for those of dead letters.
+/// The target of this crate's log records, except the records of dead letters.
 const LOG_TARGET: &str = "pointsman";
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
-    /// A child has failed: decide.
+    /// Judges the failure of a child.
     pub(crate) fn judge(&mut self, child: AnyActorRef, failure: Failure) {
         if !self.core().children.contains(&child) {
             return;
@@ -36,7 +36,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         let strategy = match &child.core().on_failure {
             Some(own) => Ok(Strategy::clone(own)),
-            // Without a state this actor cannot say; it has failed itself, or is ending.
+            // Without a state this actor has no strategy; it has failed itself, or is ending.
             None => self.with_actor(|actor, _| Ok(actor.supervision())).unwrap_or(Ok(Strategy::stop())),
         };
         let strategy = match strategy {
@@ -47,11 +47,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Ok(directive) => self.carry_out(directive, &strategy, child, failure),
             Err(own) => self.stop_after_decider_panic(&child, own),
         }
-        // It may be the last to hold what the decider captured.
+        // This may be the last reference to the values that the decider captured.
         drop_guarded(strategy);
     }
 
-    /// The decider itself has failed. The child still needs a verdict, and it has none.
+    /// Stops the child after a panic of the decider: the child needs a verdict, and the decider has given none.
     fn stop_after_decider_panic(&mut self, child: &AnyActorRef, own: Failure) {
         child.stop();
         self.fail(own, None);
@@ -68,14 +68,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if !strategy.is_quiet() {
             log_verdict(directive, beyond, &child, &failure);
         }
-        // A child that has ended meanwhile needs no verdict: what it refuses is dropped.
+        // A child that has ended meanwhile needs no verdict: the control that it refuses is dropped.
         match directive {
             Directive::Resume => drop(child.send_system(Control::Resume { judged: true })),
             Directive::Restart => {
                 for sibling in &siblings {
                     let _ = sibling.send_system(Control::Suspend);
                 }
-                // The cause's text is made by user code.
+                // User code makes the text of the cause.
                 let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
                 let _ = child.send_system(Control::Restart(failure));
                 for sibling in siblings {
@@ -88,7 +88,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 siblings.iter().for_each(AnyActorRef::stop);
             }
             Directive::Escalate if self.private(|private| private.failed) => {
-                // This actor waits for a verdict already, which will be this child's too. Its failure has
+                // This actor waits for a verdict already, which will be the verdict on this child too. Its failure has
                 // suspended the child once more than an escalation does: undo that.
                 let _ = child.send_system(Control::Resume { judged: false });
                 self.private(|private| private.extras().culprits.push(child));
@@ -97,8 +97,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Whether the limit allows one more restart of the child and the siblings that share its fate; counts
-    /// it.
+    /// Returns whether the limit allows one more restart of the child and of the siblings that are restarted with it;
+    /// counts the restart.
     fn may_restart(&mut self, strategy: &Strategy, child: &AnyActorRef, siblings: &[AnyActorRef]) -> bool {
         let (limit, now) = (strategy.restart_limit(), self.core().system.now());
         self.private(|private| {

@@ -1,4 +1,4 @@
-//! The end of a system: no more actors, the tree from the leaves up, then the threads.
+//! The end of a system: it accepts no more actors, then the tree ends from the leaves up, then the threads end.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::ShutdownError;
@@ -9,15 +9,15 @@ use crate::sync::lock;
 use crate::util::reclaim;
 use std::time::{Duration, Instant};
 
-/// The front of a hidden actor: its role, and the actor that it works for.
+/// The role of a hidden actor, and the actor that it works for.
 #[derive(Clone)]
 pub(crate) struct HelperRole(pub &'static str, pub AnyActorRef);
 
-/// At most this many stuck actors are named in an error.
+/// The largest number of stuck actors that an error names.
 const STUCK_NAMED_MAX: usize = 32;
 
 impl SystemCore {
-    /// The root has ended, the last of all actors.
+    /// Notes the end of the root, which is the last of all actors.
     pub fn tree_ended(&self) {
         self.dead_letters.system_ends();
         self.events.let_references_go();
@@ -29,7 +29,8 @@ impl SystemCore {
         }
     }
 
-    /// Nobody will wait for the end: whoever brings it about, lets the threads go.
+    /// Leaves the end to the background, since no thread will wait for it: the thread that completes the end releases
+    /// the threads.
     pub fn end_in_background(&self) {
         let ended = {
             let mut end = lock(&self.end);
@@ -43,8 +44,8 @@ impl SystemCore {
         }
     }
 
-    /// Tells the threads to end and waits only for the timer thread, which does nothing long: the caller may
-    /// be one of the others.
+    /// Tells the threads to end and waits only for the timer thread, which runs nothing long: the caller may be another
+    /// of these threads.
     fn release_threads(&self) {
         self.extensions.each(|feature| feature.release());
         self.timers.stop();
@@ -62,7 +63,7 @@ impl SystemCore {
         }
     }
 
-    /// Waits until the root has ended, which nobody but this thread knows of.
+    /// Waits until the root has ended; only this thread knows of the root.
     pub fn wait_for_tree(&self) {
         let mut end = lock(&self.end);
         while matches!(*end, End::NotYet | End::Orphaned) {
@@ -95,8 +96,8 @@ impl SystemCore {
         Ok(())
     }
 
-    /// Whether the calling thread is one that this system's actors run on, and so would wait for itself. What timers
-    /// fire must not wait anywhere.
+    /// Returns whether the calling thread runs this system's actors, and so would wait for itself. A function that a
+    /// timer fires must not wait anywhere.
     pub fn runs_current_thread(&self) -> bool {
         self.dispatchers.run_current_thread()
     }
@@ -112,7 +113,7 @@ impl SystemCore {
         self.extensions.each(|feature| feature.stop(until));
         self.timers.stop();
         self.dispatchers.end();
-        // What was replaced while a thread from outside was sending is not kept by a system that has ended.
+        // A system that has ended must not keep memory that was retired while an outside thread was sending.
         reclaim::process_domain().collect();
         *lock(&self.end) = End::Joined;
         let tree = lock(&self.tree).take();
@@ -120,7 +121,8 @@ impl SystemCore {
         Ok(())
     }
 
-    /// The [`System`](crate::System) is dropped: ends the system, and leaves it to itself if that takes longer than this.
+    /// Ends the system when its [`System`](crate::System) is dropped. An end that takes longer than `deadline` goes on
+    /// without the handle.
     pub fn end_with_handle(&self, deadline: Duration) {
         if *lock(&self.end) == End::Orphaned {
             return;
@@ -129,20 +131,20 @@ impl SystemCore {
             Ok(()) => return,
             Err(ShutdownError::Stuck { actors, .. }) => {
                 eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", self.name);
-                // The end of the tree, which would say so, may never come.
+                // The end of the tree, which would report this, may never come.
                 self.extensions.each(|feature| feature.abandoned(&self.name));
             }
-            // It ends in the background.
+            // The system ends in the background.
             Err(ShutdownError::OwnThread) => {}
         }
         self.end_in_background();
     }
 
-    /// Paths of actors that have not ended, deepest first where it matters: leaves of what is left. A hidden actor that
-    /// works for another is named after that one.
+    /// Returns the paths of actors that have not ended, deepest first where it matters: the leaves of the remaining
+    /// tree. A hidden actor that works for another actor is named after that actor.
     pub fn stuck(&self) -> Vec<String> {
         let mut stuck = Vec::new();
-        // The rest of the tree waits for `/user`, and is not to be blamed meanwhile.
+        // The rest of the tree waits for `/user`, and is not stuck itself meanwhile.
         let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });
         let mut open: Vec<AnyActorRef> = top.into_iter().collect();
         while let Some(actor) = open.pop() {
@@ -170,7 +172,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(30);
 
-    /// What is logged of the system.
+    /// The log records of the system.
     struct Records(Mutex<Vec<String>>);
 
     static RECORDS: Records = Records(Mutex::new(Vec::new()));
@@ -188,7 +190,7 @@ mod tests {
         fn flush(&self) {}
     }
 
-    /// Is in its handler until it is let go.
+    /// Stays in its handler until the test releases it.
     struct Held(Sender<()>, Receiver<()>);
 
     impl Actor for Held {

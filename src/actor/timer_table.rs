@@ -1,4 +1,4 @@
-//! The timers of one actor, as data.
+//! The timers of a single actor, as data.
 
 use crate::actor::timers::What;
 use crate::sync::HashMap;
@@ -6,11 +6,11 @@ use crate::time::timers::TimerHandle;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The timers of one actor.
+/// The timers of a single actor.
 pub(crate) struct OwnTimers<M> {
     pub(crate) next: u64,
     pub(crate) armed: HashMap<u64, Timer<M>>,
-    /// The numbers of those in `armed` that have names.
+    /// The numbers of the timers in `armed` that have names.
     pub(crate) named: HashMap<TimerName, u64>,
 }
 
@@ -20,7 +20,7 @@ impl<M> Default for OwnTimers<M> {
     }
 }
 
-/// Names one timer of one actor, to cancel it.
+/// The key of a single timer of a single actor, to cancel it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerKey(pub(crate) u64);
 

@@ -1,7 +1,7 @@
-//! The timers of one actor: what they send, and when they are void.
+//! The timers of a single actor: their messages, and the cases in which they are void.
 //!
-//! Each start gets a number of its own, also after a restart, and the tick brings the number. A tick whose number
-//! is not in `armed` says nothing: its timer was cancelled, replaced, or set by a state that is gone.
+//! Each start gets a number of its own, also after a restart, and the tick brings the number. A tick whose number is
+//! not in `armed` has no effect: its timer was cancelled, replaced, or set by an earlier state.
 
 use crate::actor::context::Context;
 use crate::actor::timer_table::{Timer, TimerKey, TimerName};
@@ -26,18 +26,18 @@ pub struct NamedTimers<'a, M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Context<M> {
-    /// Sends `message` to this actor once, `delay` from now, never early. It takes its place in the
-    /// mailbox when the time has come. Cancelled when the actor restarts or stops. The thread that keeps the time runs
-    /// since the system was built, so a timer is not refused for want of one.
+    /// Sends `message` to this actor once, `delay` from now, never early. The message takes its place in the mailbox
+    /// when the time has come. The timer is cancelled when the actor restarts or stops. The timer thread runs since the
+    /// system was built, so no timer is refused for want of the thread.
     pub fn after(&mut self, delay: Duration, message: M) -> TimerKey {
         let due = self.now().saturating_add(delay);
         self.arm(due, What::Once(message), None)
     }
 
-    /// Sends a message made by `make` every `period` from now on, at a fixed rate: a tick that is handled
-    /// late does not delay the next one, and ticks that are missed altogether are skipped: the next one is set
-    /// when this one is handled. So after a [`ManualClock`](crate::time::ManualClock) was moved, let the actor handle
-    /// its tick (an ask will show) before moving it again.
+    /// Sends a message made by `make` every `period` from now on, at a fixed rate. A tick that is handled late does not
+    /// delay the next tick. Ticks that are missed altogether are skipped: the next tick is set when the present tick is
+    /// handled. So after a [`ManualClock`](crate::time::ManualClock) was moved, let the actor handle its tick (an ask will
+    /// show) before moving it again.
     ///
     /// A period below 1 millisecond is taken as 1 millisecond.
     ///
@@ -85,12 +85,11 @@ impl<M: Send + 'static> Context<M> {
         self.arm(due, What::Every { period, due, make: Box::new(make) }, None)
     }
 
-    /// The timers that have names. A new timer replaces the one of the same name; and when a timer has been
-    /// cancelled or replaced, or its actor restarted, its message is not received any more, even if it was
-    /// queued already.
+    /// The timers that have names. A new timer replaces the timer of the same name. The message of a timer that was
+    /// cancelled or replaced, or whose actor has restarted, is not received any more, even if it was queued already.
     ///
-    /// All are cancelled before [`restarting`](crate::Actor::restarting) and before
-    /// [`stopped`](crate::Actor::stopped). As in Akka, but that a fixed rate skips the ticks that it missed.
+    /// All are cancelled before [`restarting`](crate::Actor::restarting) and before [`stopped`](crate::Actor::stopped).
+    /// As in Akka, except that a fixed rate skips the ticks that it missed.
     ///
     /// ```
     /// use pointsman::time::ManualClock;
@@ -158,7 +157,7 @@ impl<M: Send + 'static> Context<M> {
         });
     }
 
-    /// Sends this actor a tick with a number that no other has.
+    /// Sends this actor a tick with a new number.
     pub(crate) fn set_timer(&mut self, due: Duration) -> (u64, TimerHandle) {
         let number = self.extras(|extras| {
             extras.timers.next += 1;
@@ -179,8 +178,8 @@ impl<M: Send + 'static> Context<M> {
         })
     }
 
-    /// Cancels a timer. True if its message will not arrive, although it may have been on its way; false if
-    /// it has arrived already (or, for a repeated one, was cancelled before).
+    /// Cancels a timer. Returns true if its message will not arrive, although the message may have been on its way.
+    /// Returns false if the message has arrived already (or, for a repeated timer, if it was cancelled before).
     pub fn cancel(&mut self, timer: TimerKey) -> bool {
         let Some(armed) = self.disarm(timer.0) else { return false };
         self.core().system.timers().cancel(armed.handle);
@@ -188,7 +187,7 @@ impl<M: Send + 'static> Context<M> {
         true
     }
 
-    /// Cancels all timers, the receive timeout's too; the setting of that stays.
+    /// Cancels all timers, the timer of the receive timeout too; the setting of the receive timeout stays.
     pub(crate) fn cancel_all_timers(&mut self) {
         self.disarm_receive_timeout();
         let armed = self.private(|private| {
@@ -203,11 +202,11 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// The message of a timer that has fired; `None` if it was cancelled meanwhile.
+    /// Returns the message of a timer that has fired; `None` if the timer was cancelled meanwhile.
     ///
     /// # Errors
     ///
-    /// What makes the messages of a repeated timer has panicked; the timer is gone.
+    /// The function that makes the messages of a repeated timer has panicked; the timer is gone.
     pub(crate) fn fired(&mut self, number: u64) -> Result<Option<M>, Failure> {
         if self.is_receive_timeout(number) {
             return self.receive_timed_out();
@@ -246,9 +245,8 @@ impl<M: Send + 'static> NamedTimers<'_, M> {
         self.start(name.into(), delay, |_| What::Once(message));
     }
 
-    /// Sends a message made by `make`, first `initial` from now, and then again `delay` after each was received:
-    /// one that is received late makes all that follow late. A delay below 1 millisecond is taken as 1
-    /// millisecond.
+    /// Sends a message made by `make`, first `initial` from now, and then again `delay` after each was received. A
+    /// message that is received late delays all later messages. A delay below 1 millisecond is taken as 1 millisecond.
     ///
     /// A panic of `make` fails the actor, and ends the timer.
     pub fn start_fixed_delay(
@@ -262,10 +260,9 @@ impl<M: Send + 'static> NamedTimers<'_, M> {
         self.start(name.into(), initial, |_| What::Delayed { delay, make: Box::new(make) });
     }
 
-    /// Sends a message made by `make`, first `initial` from now, and then at whole multiples of `period` after
-    /// that: one that is received late does not make the next one late. Those that were missed altogether are
-    /// skipped, not sent in a burst, as with [`Context::every`]. A period below 1 millisecond is taken as 1
-    /// millisecond.
+    /// Sends a message made by `make`, first `initial` from now, and then at whole multiples of `period` after that. A
+    /// message that is received late does not delay the next message. Messages that were missed altogether are skipped,
+    /// not sent in a burst, as with [`Context::every`]. A period below 1 millisecond is taken as 1 millisecond.
     ///
     /// A panic of `make` fails the actor, and ends the timer.
     pub fn start_fixed_rate(
@@ -285,13 +282,13 @@ impl<M: Send + 'static> NamedTimers<'_, M> {
         self.ctx.arm(due, what(due), Some(name));
     }
 
-    /// Whether a timer of this name is set and has not been received, or goes on.
+    /// Returns whether a timer of this name is set and has not been received, or repeats.
     pub fn is_active(&self, name: impl Into<TimerName>) -> bool {
         self.number(&name.into()).is_some()
     }
 
-    /// Cancels the timer of this name. True if there was one: then its message will not be received, although
-    /// it may have been on its way.
+    /// Cancels the timer of this name. Returns true if there was a timer: then its message will not be received,
+    /// although it may have been on its way.
     pub fn cancel(&mut self, name: impl Into<TimerName>) -> bool {
         match self.number(&name.into()) {
             Some(number) => self.ctx.cancel(TimerKey(number)),
@@ -320,14 +317,14 @@ impl<M: Send + 'static> fmt::Debug for NamedTimers<'_, M> {
     }
 }
 
-/// When a timer of a fixed rate is next due, that was due at `due`: the first multiple of the period that lies
-/// ahead.
+/// Returns the next due time of a timer of a fixed rate that was due at `due`: the first multiple of the period in the
+/// future.
 pub(crate) fn next_in_rate(due: Duration, period: Duration, now: Duration) -> Duration {
     let into_period = now.saturating_sub(due).as_nanos() % period.as_nanos();
     now.saturating_add(period - from_nanos(into_period))
 }
 
-/// A duration that is known to fit.
+/// Converts nanoseconds that are known to fit into a duration.
 fn from_nanos(nanos: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     Duration::new((nanos / SECOND) as u64, (nanos % SECOND) as u32)

@@ -1,22 +1,22 @@
-//! What a worker does with an actor: one turn.
+//! The turn: a worker runs an actor once.
 //!
 //! A turn runs with the actor's ownership token, so at most one worker is in an actor at any time
 //! (invariant 3). It goes round these steps:
 //!
-//! 1. take the system lane: immediate control acts now, positioned control is put in its place;
+//! 1. take the system queue: immediate control acts now, positioned control is put in its place;
 //! 2. messages that were unstashed are handled, then positioned control that the mailbox's head has reached acts;
 //! 3. messages are handled, up to the dispatcher's throughput, as long as neither 1 nor 2 has work;
 //! 4. an actor that shares a queue with others handles messages from there (`shared_queue_turn.rs`), and goes round again;
 //! 5. nothing left: give the token back in the mailbox's word. That fails if anything came meanwhile.
 //!
-//! Before each message the lane is looked at *between* seeing that the message is there and taking it, so
-//! that control which its sender sent before the message also acts before it (invariant 5).
+//! Before each message the turn looks at the system queue *between* seeing that the message is there and taking it. So
+//! control that the sender sent before the message also acts before it (invariant 5).
 //!
-//! What control does to the actor's life is in `lifecycle.rs`.
+//! The effects of control on the actor's life are in `lifecycle.rs`.
 //!
-//! User code (the recipe, handlers, hooks) is called at the actor's creation, which comes before step 1, for
-//! each message in steps 2 to 4, and from the control actions, each time under `catch_unwind`: a panic is a
-//! failure of this actor, and nothing else.
+//! User code (the recipe, handlers, hooks) is called at the actor's creation, which comes before step 1, for each
+//! message in steps 2 to 4, and from the control actions. Each call runs under `catch_unwind`: a panic is a failure of
+//! this actor alone.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::cell::Cell;
@@ -41,8 +41,8 @@ use std::ptr::NonNull;
 /// `task` is that of a living `Cell<A, F>`, and the caller hands over its ownership token.
 pub(crate) unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Turn) -> Ran {
     let cell = task.cast::<Cell<A, F>>();
-    // SAFETY: the task is the cell's first field and the cell is alive: its life's reference is given back
-    // only at the very end of its last turn.
+    // SAFETY: the task is the cell's first field and the cell is alive: its life's reference is given back only at the
+    // very end of its last turn.
     let shared = unsafe { cell.as_ref() };
     let owned = NonNull::from(&shared.owned);
     let mut turn = ActorTurn {
@@ -57,17 +57,17 @@ pub(crate) unsafe fn run<A: Actor, F: Recipe<A>>(task: NonNull<Task>, turn: &Tur
         skips: false,
     };
     turn.begin_sharing();
-    // SAFETY: the caller has handed over the token. The turn gives it up, or its life's reference (in `finish`, which leaves
-    // for itself), as the last thing that it does.
+    // SAFETY: the caller has handed over the token. The turn gives it up, or its life's reference (in `finish`, which
+    // calls `leave` itself), as its last step.
     unsafe { crate::thread_context::sender::enter(&shared.owned.cursors) };
     let ran = turn.run();
     crate::thread_context::sender::leave();
     ran
 }
 
-/// Why the handling of messages paused.
+/// The reason why the handling of messages paused.
 enum TurnPause {
-    /// The lane or positioned control has work.
+    /// The system queue or positioned control has work.
     Control,
     /// The throughput is used up.
     Budget,
@@ -77,12 +77,12 @@ enum TurnPause {
     Failed(Failure),
 }
 
-/// What became of what goes before the mailbox's messages.
+/// The outcome of a step that goes before the mailbox's messages.
 pub(crate) enum StepOutcome {
-    /// None is due.
+    /// No step is due.
     NothingDue,
     Once,
-    /// Some is due, but the throughput is used up.
+    /// A step is due, but the throughput is used up.
     Budget,
 }
 
@@ -92,19 +92,19 @@ pub(crate) struct ActorTurn<'a, A: Actor, F> {
     pub row: &'a ThreadCounters,
     pub ctx: Context<A::Message>,
     turn: &'a Turn,
-    /// How many more messages this turn may handle.
+    /// The number of messages that this turn may still handle.
     left: u32,
-    /// Whether the actor shares a queue with others; then `shared_queue_turn.rs` says what it does there.
+    /// Whether the actor shares a queue with others; `shared_queue_turn.rs` has the steps of such an actor.
     pub shares: bool,
     /// Whether a sender has woken this actor for a message in that queue, and the actor has not answered yet.
     pub owes: bool,
-    /// Whether an actor that shares a queue skips messages from there that nobody wants any more.
+    /// Whether an actor that shares a queue skips unwanted messages from there.
     pub skips: bool,
 }
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     fn run(&mut self) -> Ran {
-        // Before any control: who stops an actor right after its creation stops one that has started.
+        // Before any control: an actor that is stopped right after its creation has started by then.
         if self.phase() == Phase::Unborn {
             self.row.worked(1);
             self.create();
@@ -171,7 +171,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// The throughput is used up: the others first.
+    /// Ends a turn whose throughput is used up: other tasks go first.
     fn requeue(&mut self) -> Ran {
         if self.shares {
             self.end_shared_turn();
@@ -183,7 +183,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         &self.cell.owned.local.core
     }
 
-    /// The owner's view of the mailbox.
+    /// Returns the owner's view of the mailbox.
     pub(crate) fn owner(&self) -> Owner<'_, Header, Control, A::Message> {
         // SAFETY: this turn holds the ownership token; each view is used up before the next is made; the
         // mailbox is the cell's first field, and the pointer is valid for the whole cell.
@@ -194,7 +194,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.private(|private| private.phase)
     }
 
-    /// Looks at or changes what only the owner touches. `act` runs no user code.
+    /// Reads or changes the data that only the owner touches. `act` runs no user code.
     pub(crate) fn private<R>(&self, act: impl FnOnce(&mut Private<A::Message>) -> R) -> R {
         // SAFETY: this turn holds the ownership token, and no reference from an earlier call is alive:
         // `act` runs nothing that calls back.
@@ -208,8 +208,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     ) -> Option<Result<R, Failure>> {
         let ctx = &mut self.ctx;
         self.cell.actor.with_mut(|actor| {
-            // SAFETY: this turn holds the ownership token, and user code cannot reach the cell's state
-            // but through the reference that it is given here.
+            // SAFETY: this turn holds the ownership token, and user code reaches the cell's state only through the
+            // reference that it is given here.
             let actor = unsafe { &mut *actor };
             actor.as_mut().map(|actor| guarded(|| run(actor, ctx)))
         })
@@ -223,7 +223,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     // ---- messages
 
-    /// Handles messages until something else has to be done first.
+    /// Handles messages until other work has to be done first.
     fn handle_messages(&mut self) -> TurnPause {
         let (due, one_by_one) = self.private(|private| (private.next_position(), private.looks_at_each()));
         if one_by_one {
@@ -251,7 +251,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     }
                     *left -= 1;
                     let message = front.take();
-                    // Before the handler, so that whoever sees its effects sees it counted.
+                    // Before the handler, so an actor that sees the handler's effects finds the message counted.
                     row.handled(1);
                     if let Err(failure) = actor.receive(message, ctx) {
                         return TurnPause::Failed(failure);
@@ -262,8 +262,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         catch_unwind(handling).unwrap_or_else(|payload| TurnPause::Failed(caught(payload)))
     }
 
-    /// As [`handle_messages`](Self::handle_messages), for an actor with a receive timeout, or that skips what nobody wants:
-    /// one message at a time.
+    /// Handles one message at a time, as [`handle_messages`](Self::handle_messages) does, for an actor with a receive
+    /// timeout or an actor that skips unwanted messages.
     fn handle_one(&mut self, due: u64) -> TurnPause {
         let message = {
             let mut owner = self.owner();
@@ -288,7 +288,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Takes one message's share of this turn; false if it is used up.
+    /// Takes the share of one message from this turn's throughput; returns false if it is used up.
     pub(crate) fn use_budget(&mut self) -> bool {
         if self.left == 0 || self.turn.should_yield() {
             return false;
@@ -297,13 +297,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         true
     }
 
-    /// There was no message after all.
+    /// Gives back the share of a message that was not there.
     pub(crate) fn return_budget(&mut self) {
         self.left += 1;
     }
 
-    /// Acts on the first positioned control if the head has reached it. It counts as a message: handlers of
-    /// ticks take their time too, and others wait for this turn's end.
+    /// Acts on the first positioned control if the head has reached it. This counts as a message: handlers of ticks
+    /// take their time too, and other tasks wait for this turn's end.
     #[inline]
     fn act_on_position(&mut self) -> StepOutcome {
         match self.private(|private| private.next_position()) {
@@ -312,11 +312,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// What `next_position` says, as far as it is not known yet whether the head is there.
+    /// Acts at the position `next` of `next_position`, if the head has reached it.
     #[inline(never)]
     fn act_if_reached(&mut self, next: u64) -> StepOutcome {
         let mut owner = self.owner();
-        // A ring tells how far it has come by the message that `ready` has shown.
+        // A displacing mailbox has advanced its head to the message that `ready` has found.
         if let Ready::Panicked(payload) = owner.ready() {
             self.fail(caught(payload), None);
             return StepOutcome::Once;
@@ -337,7 +337,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         StepOutcome::Once
     }
 
-    // ---- the system lane
+    // ---- the system queue
 
     #[inline]
     pub(crate) fn take_system_queue(&mut self) {
@@ -354,7 +354,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             let batch = self.owner().take_system();
             for (position, message) in batch {
-                // Before it acts, so that whoever sees its effects sees it counted.
+                // Before the control acts, so an actor that sees its effects finds it counted.
                 self.row.worked(1);
                 match position {
                     Position::At(position) => self.private(|private| {
@@ -372,7 +372,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let phase = self.phase();
         let ending = matches!(phase, Phase::Stopping | Phase::Draining);
         match message {
-            // While a restart waits for children, what could change its course waits too.
+            // While a restart waits for children, control that could change its course waits too.
             Control::Suspend | Control::Resume { .. } | Control::Restart(_) | Control::ChildFailed { .. }
                 if phase == Phase::Restarting =>
             {
@@ -390,16 +390,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
             }
-            // Watched already is what was wanted.
+            // An actor that is watched already needs no further step.
             Control::Adopt(actor) => drop(self.ctx.watch(&actor)),
             Control::Unwatch(watcher) => self.private(|private| {
                 if let Some(extras) = &mut private.extras {
                     extras.watchers.remove(&watcher);
                 }
             }),
-            // What there is to do is found in this turn's next round.
+            // The next round of this turn finds the work.
             Control::Wakeup => {}
-            // Always sent with a position; without one they act where they stand.
+            // Always sent with a position; without a position it acts at once.
             positioned => self.positioned(positioned),
         }
     }
@@ -408,14 +408,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match control {
             Control::PoisonPill => self.begin_stop(),
             Control::Kill => self.fail(Failure::killed(), None),
-            // A child that ended just before it was watched; `child_stopped` tells of it, when its name is
+            // A child that ended just before it was watched; `child_stopped` gives the notice, when the child's name is
             // free.
             Control::Terminated(notice) if self.core().children.contains(&notice.actor) => {}
             Control::Terminated(notice) => {
                 let expected =
                     self.private(|private| private.extras.as_mut()?.watching.remove(&notice.actor));
                 match expected {
-                    // Unwatched meanwhile, or not ours.
+                    // Unwatched meanwhile, or not watched by this actor.
                     None => {}
                     Some(None) => self.notify(notice),
                     Some(Some(message)) => self.deliver(message),
@@ -449,7 +449,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 }
 
-/// Positioned control that runs `act` on the state of an actor of type `A`; on another one it does nothing.
+/// Makes positioned control that runs `act` on the state of an actor of type `A`; on an actor of another type it does
+/// nothing.
 pub(crate) fn apply<A: Actor>(
     act: impl FnOnce(&mut A, &mut Context<A::Message>) -> HandlerResult + Send + 'static,
 ) -> Control {
@@ -457,6 +458,6 @@ pub(crate) fn apply<A: Actor>(
     Control::Apply(Box::new(act))
 }
 
-/// What [`Control::Apply`] runs.
+/// The function that [`Control::Apply`] runs.
 pub(crate) type Act<A> =
     dyn FnOnce(&mut A, &mut Context<<A as crate::actor::actor::Actor>::Message>) -> HandlerResult + Send;

@@ -1,12 +1,12 @@
-//! Messages that an actor gets and does not know what to do with.
+//! Messages that an actor gets and does not handle.
 
 use crate::actor::context::Context;
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {
-    /// Says that this actor does not handle `message`, which is dropped: [`Unhandled`](crate::dead_letters::Unhandled) is
-    /// published, and logged as dead letters are. The ledger counts the message as handled: the actor got it.
-    /// An ask fails with [`AskError::NoReply`](crate::AskError::NoReply).
+    /// Declares that this actor does not handle `message`, and drops it. [`Unhandled`](crate::dead_letters::Unhandled) is published,
+    /// and logged as dead letters are. The ledger counts the message as handled, because the actor got it. An ask fails
+    /// with [`AskError::NoReply`](crate::AskError::NoReply).
     ///
     /// ```
     /// use pointsman::prelude::*;

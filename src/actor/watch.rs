@@ -1,4 +1,4 @@
-//! Death watch: who wants to know when whom has ended.
+//! Death watch: an actor watches another actor, and gets a notice when that actor ends.
 
 use crate::actor::context::Context;
 use crate::core::any_actor_ref::{AnyActorRef, Watchable};
@@ -7,26 +7,25 @@ use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
-/// Why an actor is not watched as asked. What was to be the notice comes back: a message, or `()` for the
-/// hook.
+/// The reason why an actor is not watched as asked. The intended notice comes back: a message, or `()` for the hook.
 #[non_exhaustive]
 pub enum WatchError<N = ()> {
-    /// Behind the reference is no actor, as behind a function: nothing will ever end.
+    /// There is no actor behind the reference, as behind a function: no end will ever come.
     NoActor {
-        /// What was to be the notice.
+        /// The intended notice.
         notice: N,
     },
     /// The actor is watched already, with another notice.
     OtherNotice {
-        /// Who is watched.
+        /// The watched actor.
         watched: AnyActorRef,
-        /// What was to be the notice.
+        /// The intended notice.
         notice: N,
     },
 }
 
 impl<N> WatchError<N> {
-    /// What was to be the notice.
+    /// Returns the intended notice.
     pub fn into_inner(self) -> N {
         match self {
             WatchError::NoActor { notice } | WatchError::OtherNotice { notice, .. } => notice,
@@ -49,7 +48,7 @@ impl<N> fmt::Display for WatchError<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WatchError::NoActor { .. } => {
-                f.write_str("no actor stands behind the reference: watch what it sends to")
+                f.write_str("there is no actor behind the reference: watch the actor that it sends to")
             }
             WatchError::OtherNotice { watched, .. } => {
                 write!(f, "{} is watched already with another notice: unwatch it first", watched.path())
@@ -61,17 +60,16 @@ impl<N> fmt::Display for WatchError<N> {
 impl<N> std::error::Error for WatchError<N> {}
 
 impl<M: Send + 'static> Context<M> {
-    /// Asks for one [`Terminated`] when `actor` has ended for good; at once if it has already. Watching
-    /// oneself or an actor that is watched already changes nothing.
+    /// Asks for one [`Terminated`] when `actor` has ended for good. The notice comes at once if the actor has ended
+    /// already. A watch of the actor itself, or of an actor that it watches already, changes nothing.
     ///
-    /// Takes an [`AnyActorRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive
-    /// a restart of either side, but [children that a restart stops](Self::stop_children) are unwatched
-    /// first.
+    /// Takes an [`AnyActorRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive a
+    /// restart of either side, except that [children that a restart stops](Self::stop_children) are unwatched first.
     ///
     /// # Errors
     ///
-    /// [`WatchError::NoActor`] if there is nothing to watch, [`WatchError::OtherNotice`] if the actor is
-    /// watched with a message: [unwatch](Self::unwatch) it first.
+    /// [`WatchError::NoActor`] if there is no actor to watch; [`WatchError::OtherNotice`] if the actor is watched with
+    /// a message already: [unwatch](Self::unwatch) it first.
     #[doc(alias = "monitor")]
     pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError> {
         let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
@@ -93,8 +91,8 @@ impl<M: Send + 'static> Context<M> {
         Ok(())
     }
 
-    /// As [`watch`](Self::watch), but the notice is `message`, which goes to
-    /// [`Actor::receive`](crate::Actor::receive). Watching oneself drops it.
+    /// Watches as [`watch`](Self::watch) does, but the notice is `message`, which goes to
+    /// [`Actor::receive`](crate::Actor::receive). A watch of the actor itself drops the message.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -137,8 +135,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// # Errors
     ///
-    /// Gives the message back: [`WatchError::NoActor`] if there is nothing to watch,
-    /// [`WatchError::OtherNotice`] if the actor is watched already: [unwatch](Self::unwatch) it first.
+    /// Gives the message back: [`WatchError::NoActor`] if there is no actor to watch; [`WatchError::OtherNotice`] if
+    /// the actor is watched already: [unwatch](Self::unwatch) it first.
     pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
         let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
         if actor == self.me().any_local() {
@@ -159,7 +157,7 @@ impl<M: Send + 'static> Context<M> {
         Ok(())
     }
 
-    /// Tells `actor`, which is in the list already.
+    /// Sends the request to `actor`, which is in the list already.
     fn begin_watch(&mut self, actor: AnyActorRef) {
         let me = self.me().any_local();
         if actor.send_system(Control::Watch(me.clone())).is_err() {
@@ -167,7 +165,7 @@ impl<M: Send + 'static> Context<M> {
         }
     }
 
-    /// Takes a watch back: no notice about `actor` arrives from now on, not even one on its way.
+    /// Takes a watch back: no notice about `actor` arrives from now on, not even a notice on its way.
     pub fn unwatch(&mut self, actor: &(impl Watchable + ?Sized)) {
         if let Some(actor) = actor.watched() {
             self.end_watch(&actor);
@@ -196,7 +194,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl AnyActorRef {
-    /// Tells this actor that another one has ended. The notice takes its place behind what is queued.
+    /// Tells this actor that another actor has ended. The notice takes its place behind the queued messages.
     pub(crate) fn notify_terminated(&self, actor: AnyActorRef, existence_confirmed: bool) {
         let _ = self.send_positioned(Control::Terminated(Terminated { actor, existence_confirmed }));
     }
@@ -206,7 +204,7 @@ impl AnyActorRef {
 mod tests {
     use crate::prelude::*;
 
-    /// Asks how many actors are in the list of those that are told of the end.
+    /// Asks for the number of actors in the list of watchers.
     struct Watchers;
 
     impl Request for Watchers {

@@ -1,12 +1,11 @@
-//! How an asker waits: in a thread, or as a future under any executor.
+//! The wait of an asker: in a thread, or as a future under any executor.
 //!
-//! The order in which [`Waiting::look`] does its steps makes parking safe: answer, clock, alarm, and the
-//! waiter last. Whatever runs before (an alarm's lock may park and eat a token), nothing runs between the
-//! registration of the waiter and the park; and since every return from a park looks again, a token left
-//! over from earlier costs one more round.
+//! The order of the steps of [`Waiting::look`] makes parking safe: answer, clock, alarm, and the waiter last. Steps
+//! before may park and consume a token (an alarm's lock may), but no step comes between the registration of the waiter
+//! and the park. Every return from a park looks again, so a token left from earlier costs only one more round.
 //!
-//! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The
-//! alarm is cancelled as soon as the ask is over, however it ends (invariant 9).
+//! A deadline belongs to the asker alone: the alarm only wakes it, and the asker compares the clock. The alarm is
+//! cancelled as soon as the ask is over, in whichever way it ends (invariant 9).
 
 use crate::ask::ask_clock::{AskClock, ServingActor};
 use crate::ask::error::{AskError, Outcome};
@@ -31,26 +30,26 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// An answer on its way.
+/// An ask: an answer on its way.
 ///
-/// The request was sent when the ask was made; this only waits. Where it found a mailbox full that [lets senders
-/// wait](crate::OverflowPolicy::Wait), it waits for room as soon as its asker says how long, by [`within`](Self::within), or begins
-/// to wait for the answer; what the asker sends to that actor in between goes before it. [`wait`](Self::wait) blocks the thread;
-/// as a future it runs under any executor. Dropping it gives the ask up: a reply is late then, and
-/// [`ReplyTo::wanted`] tells the replier.
+/// The request was sent when the ask was made; the ask only waits. If the request found a full mailbox that [lets
+/// senders wait](crate::OverflowPolicy::Wait), it waits for room as soon as its asker sets a timeout, by
+/// [`within`](Self::within), or begins to wait for the answer. Messages that the asker sends to that actor in between
+/// go before the request. [`wait`](Self::wait) blocks the thread; as a future the ask runs under any executor. Dropping
+/// the ask gives it up: a reply is late then, and [`ReplyTo::wanted`] tells the replier.
 #[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
 pub struct Ask<R> {
     waiting: Waiting<R>,
 }
 
 impl<R> Ask<R> {
-    /// Gives the answer `limit` from now, by the system's clock; without it an ask waits as long as
-    /// somebody may still answer. The last call counts.
+    /// Sets the deadline of the answer to `limit` from now, by the system's clock. Without it an ask waits as long as a
+    /// replier may still answer. The last call counts.
     ///
-    /// A request that waits for room in a [mailbox that lets senders wait](crate::OverflowPolicy::Wait) does so in this call, and no
-    /// longer than `limit`: if there is none until then, the ask ends with [`AskError::Timeout`], and the request is a dead
-    /// letter. An actor never gets a request whose limit was over before its mailbox had taken it. Nor does it get a copy
-    /// for which there was no room when another actor had answered.
+    /// A request that waits for room in a [mailbox that lets senders wait](crate::OverflowPolicy::Wait) does so in this
+    /// call, and no longer than `limit`. If there is no room until then, the ask ends with [`AskError::Timeout`], and
+    /// the request is a dead letter. An actor never gets a request whose deadline had passed before its mailbox took
+    /// it. Nor does it get a copy for which there was no room when another actor had answered.
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
         self
@@ -59,11 +58,11 @@ impl<R> Ask<R> {
     /// Blocks this thread until the ask is over.
     ///
     /// # Errors
-    /// [`AskError`] says why there is no answer. On a work-stealing worker, and in a turn on a calling-thread
-    /// dispatcher, it is always [`AskError::WouldBlockWorker`], even if the answer is there already.
+    /// [`AskError`] gives the reason why there is no answer. On a work-stealing worker, and in a turn on a
+    /// calling-thread dispatcher, it is always [`AskError::WouldBlockWorker`], even if the answer is there already.
     ///
-    /// On the thread of a `TestSystem` (feature `testkit`) turns are run instead; what they leave unanswered is
-    /// [`AskError::Stalled`].
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run instead; an ask that they leave unanswered
+    /// ends with [`AskError::Stalled`].
     #[inline]
     pub fn wait(mut self) -> Result<R, AskError> {
         self.waiting.wait().0
@@ -74,7 +73,7 @@ impl<R> Future for Ask<R> {
     type Output = Result<R, AskError>;
 
     /// # Panics
-    /// When polled again after it was ready.
+    /// When the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.waiting.look(cx.waker(), true).map(|(outcome, _spare)| outcome)
     }
@@ -98,7 +97,7 @@ pub(crate) fn served_by<R>(ask: &mut Ask<R>, actor: AnyActorRef) {
     ask.waiting.ask_clock = AskClock::Served(Arc::new(ServingActor(actor)));
 }
 
-/// An ask that failed before anything was sent. It counts as begun, unless no time was given.
+/// Makes an ask that failed before its request was sent. It counts as begun, unless its timeout was zero.
 pub(crate) fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
     if error.row().is_some() {
         count(AskCounter::Begun, ask_clock.counters());
@@ -107,24 +106,24 @@ pub(crate) fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
     Ask { waiting: Waiting { state, limit: None, alarm: None, ask_clock, is_refused: false } }
 }
 
-/// Has the ask wait for room, when its asker has said for how long.
+/// Makes the ask wait for room, when its asker has set a timeout.
 #[cold]
 pub(crate) fn put_off<R>(ask: &mut Ask<R>, unsent: DeferredSend) {
     ask.waiting.put_off(unsent);
 }
 
-/// Marks an ask whose request the target refused. To be called *before* the handed-back message is
-/// dropped, since the reply port in it would fail the ask with [`AskError::NoReply`] first.
+/// Marks an ask whose request the target refused. Call it *before* the handed-back message is dropped: the reply port
+/// in the message would fail the ask with [`AskError::NoReply`] first.
 ///
 /// An answer that is there already stays.
 pub(crate) fn refuse<R>(ask: &mut Ask<R>, error: AskError) {
     ask.waiting.refuse(error);
 }
 
-/// Asks again and again with one slot of its own, one ask at a time.
+/// An asker that asks again and again with a reply slot of its own, one ask at a time.
 ///
-/// Nothing is allocated as long as each answer comes before the next ask. A slot in which ports are left
-/// (a late replier's) is left to them, and the next ask takes a fresh one.
+/// Nothing is allocated as long as each answer comes before the next ask. A slot in which ports are left (of a late
+/// replier) is left to them, and the next ask takes a fresh slot.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -153,15 +152,15 @@ pub struct Asker<R> {
 }
 
 impl<R> Asker<R> {
-    /// An asker without a slot; the first ask takes one.
+    /// Makes an asker without a slot; the first ask takes one.
     pub const fn new() -> Self {
         Self { free_slot: None }
     }
 }
 
 impl<R: Send + 'static> Asker<R> {
-    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`]. The request is sent at once;
-    /// [`within`](PendingReply::within) sets a deadline. The next ask must wait until this one is over or dropped.
+    /// Sends a request and returns its answer on the way, as [`ActorRef::ask`] does. The request is sent at once;
+    /// [`within`](PendingReply::within) sets a deadline. The next ask must wait until this ask is over or dropped.
     #[inline]
     pub fn ask<M, Q>(&mut self, target: &ActorRef<M>, request: Q) -> PendingReply<'_, R>
     where
@@ -181,7 +180,7 @@ impl<R: Send + 'static> Asker<R> {
         let message = make(reply_to).into();
         let (sent, put_off) = deferred_send::put_off(|| target.send_putting_off(message));
         if let Err(refused) = sent {
-            // Before the message is dropped, whose port would say `NoReply`.
+            // Before the message is dropped: its port would report `NoReply`.
             refuse_pending(&mut pending, AskError::refused(&refused));
             target.dead_letter(refused);
         }
@@ -205,7 +204,7 @@ impl<R> fmt::Debug for Asker<R> {
     }
 }
 
-/// An [`Asker`]'s answer on its way; like [`Ask`].
+/// The answer of an [`Asker`] on its way; like [`Ask`].
 #[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]
 pub struct PendingReply<'a, R> {
     waiting: Waiting<R>,
@@ -213,7 +212,7 @@ pub struct PendingReply<'a, R> {
 }
 
 impl<R> PendingReply<'_, R> {
-    /// Gives the answer `limit` from now, as [`Ask::within`].
+    /// Sets the deadline of the answer to `limit` from now, as [`Ask::within`] does.
     pub fn within(mut self, limit: Duration) -> Self {
         self.waiting.set_limit(limit);
         self
@@ -235,7 +234,7 @@ impl<R> Future for PendingReply<'_, R> {
     type Output = Result<R, AskError>;
 
     /// # Panics
-    /// When polled again after it was ready.
+    /// When the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         this.waiting.look(cx.waker(), true).map(|(outcome, free_slot)| {
@@ -259,7 +258,7 @@ pub(crate) fn begin_with<R>(asker: &mut Asker<R>, ask_clock: AskClock) -> (Reply
     (reply_to, PendingReply { waiting, asker })
 }
 
-/// As [`put_off`], of a pending ask.
+/// Makes a pending ask wait for room, as [`put_off`] does.
 #[cold]
 pub(crate) fn put_off_pending<R>(pending: &mut PendingReply<'_, R>, unsent: DeferredSend) {
     pending.waiting.put_off(unsent);
@@ -270,7 +269,7 @@ pub(crate) fn refuse_pending<R>(pending: &mut PendingReply<'_, R>, error: AskErr
     pending.waiting.refuse(error);
 }
 
-/// What [`Ask`] and [`PendingReply`] have in common.
+/// The part that [`Ask`] and [`PendingReply`] have in common.
 struct Waiting<R> {
     state: State<R>,
     limit: Option<Limit>,
@@ -282,11 +281,11 @@ struct Waiting<R> {
 
 enum State<R> {
     Pending(AskerHalf<R>),
-    /// The request waits for room, and its asker has not said for how long.
+    /// The request waits for room, and its asker has set no timeout.
     Unsent(AskerHalf<R>, Box<DeferredSend>),
-    /// Over without an answer, and not yet told.
+    /// The ask is over without an answer, and the asker has not been told.
     Failed(AskError),
-    /// Told.
+    /// The asker has been told.
     Over,
 }
 
@@ -314,7 +313,7 @@ struct Alarm {
     waker: Waker,
 }
 
-/// An ask's end: what the asker gets, and the slot if it can be used again.
+/// The end of an ask: the outcome for the asker, and the slot if it can be used again.
 type End<R> = (Outcome<R>, Option<FreeSlot<R>>);
 
 impl<R> Waiting<R> {
@@ -328,7 +327,7 @@ impl<R> Waiting<R> {
 
     fn set_limit(&mut self, after: Duration) {
         self.cancel_alarm();
-        // A sum too large for a `Duration` is as good as no limit.
+        // A sum too large for a `Duration` is as good as no deadline.
         self.limit = self.ask_clock.now().checked_add(after).map(|at| Limit { after, at });
         self.send_now();
     }
@@ -336,12 +335,12 @@ impl<R> Waiting<R> {
     fn put_off(&mut self, unsent: DeferredSend) {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
-            // Over already: with it the request is given up.
+            // The ask is over already: the request is given up with it.
             other => self.state = other,
         }
     }
 
-    /// Waits for room, if the request does.
+    /// Waits for room, if the request has to.
     #[inline]
     fn send_now(&mut self) {
         if matches!(self.state, State::Unsent(..)) {
@@ -369,7 +368,7 @@ impl<R> Waiting<R> {
     fn refuse(&mut self, error: AskError) {
         if let State::Pending(promise) = &self.state {
             if !promise.is_answered() {
-                // Counted when it is told. The promise leaves here, so that the port is late.
+                // Counted when the asker is told. The promise leaves here, so its port is late.
                 self.state = State::Failed(error);
             }
         }
@@ -397,7 +396,7 @@ impl<R> Waiting<R> {
         self.try_end().unwrap_or_else(|| self.park())
     }
 
-    /// Where this thread is the one to run the actors that are asked, it does so instead of waiting for them.
+    /// Runs the turns of the asked actors, if this thread is the one that runs them, instead of waiting for them.
     #[inline]
     fn run_turns(&self) -> Reached {
         match &self.ask_clock {
@@ -405,7 +404,7 @@ impl<R> Waiting<R> {
                 actor.core().system.run_turns(&mut || self.is_answered())
             }
             AskClock::Routed(routed) => routed.system.core().run_turns(&mut || self.is_answered()),
-            // Whoever answers is not known: what turns of this thread don't bring is waited for.
+            // The replier is not known: this thread waits for an answer that its own turns do not bring.
             _ => {
                 run_any_turns(&mut || self.is_answered());
                 Reached::Elsewhere
@@ -413,7 +412,7 @@ impl<R> Waiting<R> {
         }
     }
 
-    /// Ends the ask with what there is: all turns were run.
+    /// Ends the ask in its present state: all turns were run.
     #[cold]
     fn end_now(&mut self) -> End<R> {
         if let Some(end) = self.try_end() {
@@ -430,8 +429,8 @@ impl<R> Waiting<R> {
         let waker = thread_waker();
         let real = self.ask_clock.is_real();
         loop {
-            // By a real clock the park itself ends at the limit; another one needs the alarm. The time
-            // is read before the waiter is registered, so that nothing comes between that and the park.
+            // By a real clock the park itself ends at the deadline; another clock needs the alarm. The time is read
+            // before the waiter is registered, so nothing comes between that and the park.
             let rest = self.limit.filter(|_| real).map(|it| it.at.saturating_sub(self.ask_clock.now()));
             match self.look(&waker, !real) {
                 Poll::Ready(end) => return end,
@@ -443,7 +442,7 @@ impl<R> Waiting<R> {
         }
     }
 
-    /// Looks at the answer, then at the clock; if neither ends the ask, has `waker` woken by either.
+    /// Looks at the answer, then at the clock; if neither ends the ask, registers `waker` with both.
     fn look(&mut self, waker: &Waker, by_alarm: bool) -> Poll<End<R>> {
         self.send_now();
         if let Some(end) = self.try_end() {
@@ -484,7 +483,7 @@ impl<R> Waiting<R> {
         }
     }
 
-    /// Ends the ask at its limit, or with an answer that came before the asker could leave.
+    /// Ends the ask at its deadline, or with an answer that came before the asker could leave.
     fn time_out(&mut self, limit: Limit) -> End<R> {
         let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
             unreachable!("`try_end` ends all others")
@@ -492,7 +491,7 @@ impl<R> Waiting<R> {
         let left = promise.leave();
         let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.free_slot);
         if matches!(self.ask_clock, AskClock::Served(_)) {
-            // The actor that serves it ends now, and not when a future is dropped that has given its answer.
+            // The actor that serves the ask ends now, and not when a future that has given its answer is dropped.
             self.ask_clock = AskClock::Static(&NO_SYSTEM);
         }
         end
@@ -506,17 +505,17 @@ impl<R> Waiting<R> {
             Err(error) => self.explain(error),
         };
         self.count(row);
-        // Last: with it goes an answer that comes too late for this end, whose destructor may panic.
+        // Last: this drops an answer that comes too late for this end, and its destructor may panic.
         self.state = State::Over;
         (outcome, free_slot)
     }
 
-    /// Has an error say what is known of the ask; returns where that is counted. Here, where the ask has failed, so that
-    /// one with an answer pays nothing for it.
+    /// Adds the known facts about the ask to an error; returns the counter of the error. This runs only where the ask
+    /// has failed, so an ask with an answer pays nothing for it.
     #[cold]
     fn explain(&self, error: &mut AskError) -> Option<AskCounter> {
         if self.is_refused && matches!(error, AskError::NoReply { .. }) {
-            // Its port has gone with the request.
+            // Its port was dropped with the request.
             *error = AskError::undeliverable();
         }
         error.note_target(|| self.ask_clock.asked());
@@ -534,7 +533,7 @@ impl<R> Waiting<R> {
             return;
         }
         self.cancel_alarm();
-        // User code, and therefore before anything is set.
+        // The clones call user code, so they come before any change here.
         let (waker, kept) = (waker.clone(), waker.clone());
         let key = self.ask_clock.wake_at(limit.at, waker);
         self.alarm = Some(Alarm { key, waker: kept });
@@ -544,7 +543,7 @@ impl<R> Waiting<R> {
     fn cancel_alarm(&mut self) {
         if let Some(Alarm { key, waker }) = self.alarm.take() {
             self.ask_clock.cancel(key);
-            // What it panics with must not keep the ask from being counted.
+            // A panic of the waker must not keep the ask from being counted.
             quietly(|| drop(waker));
         }
     }
@@ -584,7 +583,7 @@ impl<R> Awaited for Ask<R> {
     }
 }
 
-/// Whether the calling thread may wait for replies.
+/// Returns whether the calling thread may wait for replies.
 fn may_block() -> bool {
     !crate::dispatch::may_block::must_not_wait()
 }
@@ -621,7 +620,7 @@ mod tests {
     use crate::sync::{Mutex, lock};
     use crate::time::alarm::Alarms;
 
-    /// A clock that stands where it is put, and lists its alarms.
+    /// A clock that stays at the time that a test sets, and lists its alarms.
     #[derive(Default)]
     struct HandClock {
         inside: Mutex<Inside>,
@@ -659,7 +658,7 @@ mod tests {
         }
     }
 
-    /// A clock that goes on by a millisecond whenever it is read, and claims to be real.
+    /// A clock that advances by a millisecond at each read, and claims to be real.
     #[derive(Default)]
     struct Hasty(Mutex<Duration>);
 
@@ -760,7 +759,7 @@ mod tests {
             let waker = Waker::from(Arc::new(Sore));
             assert!(Pin::new(&mut ask).poll(&mut Context::from_waker(&waker)).is_pending());
             drop(waker);
-            // Takes the one in the slot, so that the alarm's is the last.
+            // Takes the waker in the slot, so the alarm's waker is the last.
             reply_to.send(1).expect("in time");
             assert_eq!(poll(&mut ask), Poll::Ready(Ok(1)));
             ask_counts::tests::take()

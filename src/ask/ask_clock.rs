@@ -1,4 +1,4 @@
-//! The clock that an ask goes by, and the books that count it.
+//! The clock of an ask, and the counters that count the ask.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::ledger::Counters;
@@ -9,20 +9,20 @@ use crate::time::alarm::Alarms;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An asker's reference to its clock. A shared one costs two read-modify-writes for each ask, on a line
-/// that all askers write; one that lives for ever costs nothing.
+/// An asker's reference to its clock. A shared reference costs two read-modify-writes for each ask, in a cache line
+/// that all askers write; a reference that lives for ever costs nothing.
 #[derive(Clone)]
 pub enum AskClock {
     /// Lives for ever.
     Static(&'static dyn Alarms),
-    /// The clock of the system that the asked actor lives in. The count is on the line that every message
-    /// to that actor writes anyway.
+    /// The clock of the system that the asked actor lives in. The count is in the cache line that every message to that
+    /// actor writes anyway.
     Target(AnyActorRef),
-    /// The clock of the system that this actor lives in. The ask is not for it.
+    /// The clock of the system that this actor lives in. The ask is not for this actor.
     System(AnyActorRef),
-    /// That of the asked actor's system, through a router: the count is on a line of the thread that asks.
+    /// The clock of the asked actor's system, through a router: the count is in a cache line of the thread that asks.
     Routed(Arc<Routed<SystemRef, AnyActorRef>>),
-    /// That of its system, for an ask that an actor under `/temp` serves: that actor ends with the ask.
+    /// The clock of its system, for an ask that an actor under `/temp` serves: that actor ends with the ask.
     Served(Arc<ServingActor>),
     /// Lives as long as its last holder: for tests, which have no system.
     #[cfg(any(test, pointsman_loom))]
@@ -30,7 +30,7 @@ pub enum AskClock {
 }
 
 impl AskClock {
-    /// Where asks by this clock are counted.
+    /// The counters of asks by this clock.
     #[inline]
     pub(crate) fn counters(&self) -> Option<&Counters> {
         match self {
@@ -41,7 +41,7 @@ impl AskClock {
         }
     }
 
-    /// Where the asked actor or router stands, if the ask is known to be for one. Calls no user code.
+    /// The path of the asked actor or router, if the ask is known to be for one. Calls no user code.
     pub(crate) fn asked(&self) -> Option<ActorPath> {
         match self {
             Self::Target(actor) => Some(actor.path()),
@@ -51,8 +51,8 @@ impl AskClock {
     }
 }
 
-/// The reference by which the error of an ask finds the path of its target, where the ask has no [`AskClock`] of its own.
-/// Counted as there.
+/// The reference by which the error of an ask finds the path of its target, where the ask has no [`AskClock`] of its
+/// own. It is counted as there.
 pub enum Asked {
     Actor(AnyActorRef),
     Router(Arc<Routed<SystemRef, AnyActorRef>>),
@@ -84,7 +84,7 @@ impl Deref for AskClock {
     }
 }
 
-/// The actor that serves an ask. Ends when the ask is over.
+/// The temporary actor that serves an ask. It ends when the ask is over.
 pub struct ServingActor(pub(crate) AnyActorRef);
 
 impl Drop for ServingActor {

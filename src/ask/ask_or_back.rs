@@ -9,14 +9,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// No answer, and the request that was asked: of [`ActorRef::ask_or_back`]. Named after what a GoAkt router tells an
-/// actor whose question has failed.
+/// The error of [`ActorRef::ask_or_back`], with the request. Named after the message that a GoAkt router sends to an
+/// actor whose request has failed.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AskFailedWith<Q> {
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub error: AskError,
-    /// What was asked.
+    /// The request.
     pub message: Q,
 }
 
@@ -47,7 +47,7 @@ pub struct AskOrBack<Q: Request> {
 }
 
 impl<Q: Request> AskOrBack<Q> {
-    /// Gives the answer `limit` from now, as [`Ask::within`].
+    /// Sets the deadline of the answer to `limit` from now, as [`Ask::within`] does.
     pub fn within(mut self, limit: Duration) -> Self {
         self.ask = self.ask.within(limit);
         self
@@ -57,21 +57,21 @@ impl<Q: Request> AskOrBack<Q> {
     ///
     /// # Errors
     ///
-    /// [`AskFailedWith`] says why there is no answer, as [`Ask::wait`] does, and holds the request.
+    /// [`AskFailedWith`] gives the reason why there is no answer, as [`Ask::wait`] does, and holds the request.
     pub fn wait(self) -> Result<Q::Reply, AskFailedWith<Q>> {
         let Self { ask, request } = self;
         with_request(ask.wait(), request)
     }
 }
 
-/// The outcome, with the request if there is no answer.
+/// Returns the outcome, with the request if there is no answer.
 fn with_request<Q: Request>(
     outcome: Result<Q::Reply, AskError>,
     request: Option<Q>,
 ) -> Result<Q::Reply, AskFailedWith<Q>> {
     match (outcome, request) {
         (Ok(reply), request) => {
-            // Here: a reply that lies where it is returned is leaked if a destructor after that panics.
+            // Dropped here: a reply that lies in the place of the return value is leaked if a later destructor panics.
             drop(request);
             Ok(reply)
         }
@@ -87,7 +87,7 @@ impl<Q: Request> Future for AskOrBack<Q> {
     type Output = Result<Q::Reply, AskFailedWith<Q>>;
 
     /// # Panics
-    /// When polled again after it was ready.
+    /// When the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         Pin::new(&mut this.ask).poll(cx).map(|outcome| with_request(outcome, this.request.take()))
@@ -101,8 +101,8 @@ impl<Q: Request> fmt::Debug for AskOrBack<Q> {
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// As [`ask`](Self::ask), and if there is no answer the request comes back with the error. Costs a clone of the
-    /// request, which the asker keeps.
+    /// Asks as [`ask`](Self::ask) does; if there is no answer, the request comes back with the error. Costs a clone of
+    /// the request, which the asker keeps.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -1,4 +1,4 @@
-//! How an actor, a router, or anything else behind a reference is asked.
+//! Asks of an actor, a router, or another recipient behind a reference.
 
 use crate::ask::ask;
 use crate::ask::ask::Ask;
@@ -9,9 +9,9 @@ use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::deferred_send;
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Sends a request and returns its answer on the way: a [`Future`] under any executor, or
-    /// [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
-    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` writes.
+    /// Sends a request and returns its answer on the way. The answer is a [`Future`] under any executor; a thread can
+    /// also [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
+    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` implements.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -41,7 +41,7 @@ impl<M: Send + 'static> ActorRef<M> {
         self.ask_with(|reply_to| M::from(Call::new(request, reply_to)))
     }
 
-    /// As [`ask`](Self::ask) with a deadline, which is checked first: nothing is sent when it is zero.
+    /// Asks as [`ask`](Self::ask) does, with a timeout, which is checked first: nothing is sent when it is zero.
     pub fn ask_within<Q>(&self, request: Q, deadline: std::time::Duration) -> Ask<Q::Reply>
     where
         Q: Request,
@@ -59,7 +59,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let message = make(reply_to).into();
         let (sent, put_off) = deferred_send::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
-            // Before the message is dropped, whose port would say `NoReply`.
+            // Before the message is dropped: its port would report `NoReply`.
             ask::refuse(&mut ask, AskError::refused(&refused));
             self.dead_letter(refused);
         }
@@ -82,8 +82,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// The reference by which the error of an ask finds the path of this target. As [`ask_clock`](Self::ask_clock), but
-    /// it calls no user code, and so does not know what stands behind a user's recipient.
+    /// Returns the reference by which the error of an ask finds the path of this target. Unlike
+    /// [`ask_clock`](Self::ask_clock) it calls no user code, and so does not know the actor behind a user's recipient.
     #[inline]
     pub(crate) fn asked(&self) -> Asked {
         match self.target() {

@@ -1,4 +1,4 @@
-//! Why an ask has no answer.
+//! The errors of an ask.
 
 use crate::core::ask_counts::AskCounter;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 /// The target of an ask, if it is known: a part of [`AskError`], which also [tells its path](AskError::target).
 ///
-/// It is not known where no actor stands behind the reference, as behind a function, and of an ask that is for no actor in
-/// particular. Any two are equal: errors are compared by what happened, and not by where.
+/// The target is not known where there is no actor behind the reference, as behind a function, and for an ask that is
+/// for no actor in particular. Any two targets are equal: errors are compared by their cause, and not by their place.
 #[derive(Clone, Default)]
 pub struct AskTarget(Option<Arc<ActorPath>>);
 
 impl AskTarget {
     const UNKNOWN: Self = Self(None);
 
-    /// Where it stands in the tree of actors.
+    /// The path of the target in the tree of actors.
     pub fn path(&self) -> Option<&ActorPath> {
         self.0.as_deref()
     }
@@ -62,7 +62,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Why an ask has no answer. The text names the target where it is known.
+/// The reason why an ask has no answer. The text names the target where it is known.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -79,7 +79,7 @@ impl fmt::Display for Named<'_> {
 /// let error = forgetful.ask(Get).wait().unwrap_err();
 /// assert_eq!(error.to_string(), "no reply from /user/forgetful: every reply port was dropped unanswered");
 /// assert_eq!(error.target(), Some(&forgetful.path()));
-/// // Where an ask went makes no difference to what became of it.
+/// // Errors are compared without their targets.
 /// assert_eq!(error, AskError::no_reply());
 /// # Ok(())
 /// # }
@@ -87,15 +87,15 @@ impl fmt::Display for Named<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Every port of the ask was dropped and none had answered: the handler panicked, forgot to answer,
-    /// or the request ended as a dead letter.
+    /// Every port of the ask was dropped without an answer: the handler panicked, forgot to answer, or the request
+    /// ended as a dead letter.
     NoReply {
         /// The target of the ask.
         target: AskTarget,
     },
-    /// The time ran out. The request may still be handled; its reply will be late.
+    /// The deadline passed. The request may still be handled; its reply will be late.
     Timeout {
-        /// The time that was given.
+        /// The timeout of the ask.
         after: Duration,
         /// The target of the ask.
         target: AskTarget,
@@ -111,30 +111,31 @@ pub enum AskError {
         /// The router.
         target: AskTarget,
     },
-    /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]),
-    /// and none has answered with a success.
+    /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]), and no
+    /// routee has answered with a success.
     ///
     /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
     /// [`TailChopping`]: crate::routing::TailChopping
     AllFailed {
-        /// How each attempt ended, in the order in which they did.
+        /// The end of each attempt, in the order of the ends.
         causes: Arc<Vec<AttemptFailure>>,
         /// The router.
         target: AskTarget,
     },
-    /// Waiting was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher, whose
-    /// other actors would stand still and perhaps never send the answer. The request was sent; its reply will
+    /// The wait was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher. The other
+    /// actors of that thread would stand still and perhaps never send the answer. The request was sent; its reply will
     /// be late.
     WouldBlockWorker,
-    /// The time given was zero; nothing was sent.
+    /// The timeout was zero; nothing was sent.
     NoTime,
     /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for
-    /// ever, and the answer is not there. The request was sent; a reply that comes yet will be late.
+    /// ever, and the answer is not there. The request was sent; a reply that still comes will be late.
     Stalled,
 }
 
 impl AskError {
-    /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in tests.
+    /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in
+    /// tests.
     pub const fn no_reply() -> Self {
         Self::NoReply { target: AskTarget::UNKNOWN }
     }
@@ -166,8 +167,8 @@ impl AskError {
         }
     }
 
-    /// Notes the target of the ask, where the error can tell it and does not yet. `/deadLetters` is the path of whatever
-    /// stands nowhere, and so names no target.
+    /// Notes the target of the ask, where the error has a place for it and does not know it yet. `/deadLetters` is the
+    /// path of each recipient without a place in the tree, and so names no target.
     pub(crate) fn note_target(&mut self, asked: impl FnOnce() -> Option<ActorPath>) {
         match self {
             Self::NoReply { target }
@@ -183,7 +184,7 @@ impl AskError {
         }
     }
 
-    /// Where an ask that ends like this is counted; nowhere if it was never begun.
+    /// The counter of an ask that ends with this error; none if the ask was never begun.
     pub(super) fn row(&self) -> Option<AskCounter> {
         match self {
             Self::NoReply { .. } | Self::AllFailed { .. } => Some(AskCounter::NoReply),
@@ -194,7 +195,7 @@ impl AskError {
         }
     }
 
-    /// What an ask fails with whose request was refused so.
+    /// The error of an ask whose request was refused for this reason.
     pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
         match refusal {
             SendError::NoRoutee(_) => Self::no_routees(),
@@ -203,7 +204,7 @@ impl AskError {
     }
 }
 
-/// How many causes an error shows; the others are counted.
+/// The number of causes that an error shows; the others are counted.
 const CAUSES_SHOWN: usize = 8;
 
 impl fmt::Display for AskError {
@@ -216,7 +217,7 @@ impl fmt::Display for AskError {
                 write!(f, "no reply{} within {after:?}: give it more time or ask less", Named("from", target))
             }
             Self::Undeliverable { target } => {
-                // What belongs to no system makes no dead letters.
+                // A recipient without a system makes no dead letters.
                 let letter = match target.path() {
                     Some(_) => "the dead letter says which",
                     None => "a dead letter, if there is one, says which",
@@ -262,20 +263,21 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-/// Why one attempt at an answer came to nothing.
+/// The reason why one attempt at an answer failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptEnd {
-    /// Its reply was none that counts as a success: see [`Request::is_success`](crate::ask::reply::Request::is_success).
+    /// Its reply does not count as a success: see [`Request::is_success`](crate::ask::reply::Request::is_success).
     Unsuccessful,
-    /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or
-    /// the routee stopped with the message in its mailbox. What a handler failed with is in the log.
+    /// Every port of it was dropped unanswered: the handler failed, by an error or a panic, or forgot to answer; or the
+    /// routee stopped with the message in its mailbox. The failure of a handler is in the log.
     NoReply,
     /// The routee did not take the message.
     Refused(DeadLetterReason),
-    /// The routee is a router itself, and this is what it said.
+    /// The routee is a router itself, and this is its error.
     Failed(AskError),
-    /// User code panicked: the message's `Clone` or [`Answerable::fork`](crate::ask::Answerable::fork), or [`Request::is_success`](crate::ask::reply::Request::is_success).
+    /// User code panicked: the message's `Clone` or [`Answerable::fork`](crate::ask::Answerable::fork), or
+    /// [`Request::is_success`](crate::ask::reply::Request::is_success).
     Panicked,
 }
 
@@ -289,13 +291,13 @@ impl AttemptEnd {
     }
 }
 
-/// Which routee did not answer, and why; see [`AskError::AllFailed`].
+/// A routee that did not answer, and the reason; see [`AskError::AllFailed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AttemptFailure {
-    /// Who was asked.
+    /// The routee that was asked.
     pub routee: ActorPath,
-    /// How the attempt ended.
+    /// The end of the attempt.
     pub end: AttemptEnd,
 }
 
@@ -318,5 +320,5 @@ impl fmt::Display for AttemptFailure {
     }
 }
 
-/// What an ask ends with.
+/// The outcome of an ask.
 pub(crate) type Outcome<R> = Result<R, AskError>;

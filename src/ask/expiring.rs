@@ -1,4 +1,4 @@
-//! Messages that are of no use after a time.
+//! Messages with a deadline after which they are of no use.
 
 use crate::ask::ask_clock::AskClock;
 use crate::ask::fork::{Answerable, Attempt};
@@ -9,9 +9,10 @@ use std::time::Duration;
 
 /// A message that is of no use after its deadline: made by [`ActorRef::tell_within`].
 ///
-/// The deadline travels in the message, so that it costs nothing where there is none, and holds wherever the message
-/// goes: through routers, queues and stashes. An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) what nobody wants
-/// never gets one whose time is over; any other actor gets it, and may ask [`is_over`](Self::is_over) itself.
+/// The deadline travels in the message. So it costs nothing where there is none, and holds for the whole way of the
+/// message: through routers, queues and stashes. An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) unwanted
+/// messages never gets a message whose deadline has passed. Any other actor gets it, and may ask
+/// [`is_over`](Self::is_over) itself.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -49,23 +50,23 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Written by hand, [`Answerable`] passes on to it as to a reply port.
+/// An [`Answerable`] that is written by hand passes the call on to it as to a reply port.
 #[derive(Clone)]
 pub struct Expiring<T> {
     /// The message.
     pub message: T,
-    /// When its time is over; `None`: never, since that is beyond what a clock can say.
+    /// The end of its time; `None`: never, since the end is beyond the range of the clock.
     deadline: Option<Duration>,
     clock: AskClock,
 }
 
 impl<T> Expiring<T> {
-    /// Whether its time is over, by the clock of the system that it was sent to.
+    /// Returns whether its deadline has passed, by the clock of the system that it was sent to.
     pub fn is_over(&self) -> bool {
         self.deadline.is_some_and(|deadline| self.clock.now() >= deadline)
     }
 
-    /// How much of its time is left; zero when it is over.
+    /// The time that is left until its deadline; zero when the deadline has passed.
     pub fn left(&self) -> Duration {
         self.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_sub(self.clock.now()))
     }
@@ -77,7 +78,7 @@ impl<T> Expiring<T> {
 }
 
 impl<T> Answerable for Expiring<T> {
-    /// There is no port; but its time may be over.
+    /// There is no port; but the deadline may have passed.
     fn fork(&mut self, attempt: &Attempt) -> bool {
         attempt.looked(|| !self.is_over())
     }
@@ -90,17 +91,17 @@ impl<T> fmt::Debug for Expiring<T> {
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Sends a message, as [`tell`](Self::tell), that is of no use once `limit` is over, by the clock of the system that
-    /// it is sent to. The actor's messages must be made from the [`Expiring`], which `#[derive(Message)]` writes for a
-    /// variant that holds one.
+    /// Sends a message as [`tell`](Self::tell) does, with a deadline: it is of no use after `limit`, by the clock of
+    /// the system that it is sent to. The actor's messages must be made from the [`Expiring`], which
+    /// `#[derive(Message)]` implements for a variant that holds one.
     ///
-    /// Where the actor [skips](crate::actor::ActorBuilder::skip_unwanted) what nobody wants, it never gets the message later: it
-    /// is counted as [`skipped`](crate::Ledger::skipped), with the reason
-    /// [`Expired`](crate::DeadLetterReason::Expired). Any other actor gets it. In a full mailbox that
-    /// [lets senders wait](crate::OverflowPolicy::Wait), the wait for room ends with the limit, too, and the message is a dead letter.
+    /// An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) unwanted messages never gets the message later: it is
+    /// counted as [`skipped`](crate::Ledger::skipped), with the reason [`Expired`](crate::DeadLetterReason::Expired).
+    /// Any other actor gets it. In a full mailbox that [lets senders wait](crate::OverflowPolicy::Wait), the wait for
+    /// room ends with the deadline, too, and the message is a dead letter.
     ///
-    /// Not to be taken for [`send_within`](crate::topology::SendExt::send_within), whose limit is that of the wait for room
-    /// alone.
+    /// Not to be confused with [`send_within`](crate::topology::SendExt::send_within), whose limit applies to the wait
+    /// for room alone.
     pub fn tell_within<T>(&self, message: T, limit: Duration)
     where
         M: From<Expiring<T>>,

@@ -1,9 +1,9 @@
-//! Attempts: several actors asked one question, each through a port of its own.
+//! Attempts: several actors are asked one question, each through a port of its own.
 //!
-//! A router that asks more than one routee gives every copy of the message a child port. A success goes on to
-//! the asker's own port, if it is the first; any other end of an attempt is reported when it happens, so that
-//! the router can try the next routee at once, collect the causes, and name the winner. What the router
-//! makes of the reports is its own business: see `routing/logics/first_reply.rs`.
+//! A router that asks more than one routee gives every copy of the message a child port. A success goes on to the
+//! asker's own port, if it is the first. Any other end of an attempt is reported when it happens, so the router can try
+//! the next routee at once, collect the causes, and name the winner. The router decides about the reports: see
+//! `routing/logics/first_reply.rs`.
 
 use crate::ask::error::{AskError, AttemptEnd, Outcome};
 use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
@@ -16,47 +16,47 @@ use std::fmt;
 // Type-erased: their counts are part of no protocol.
 use std::sync::Arc as StdArc;
 
-/// What is done with a message's reply port; made by routers that ask several routees and by actors that skip what nobody
-/// wants, and passed on by [`Answerable::fork`].
+/// The operation on a message's reply port. It is made by routers that ask several routees and by actors that skip
+/// unwanted messages, and passed on by [`Answerable::fork`].
 pub struct Attempt {
     what: AttemptKind,
 }
 
 enum AttemptKind {
-    /// Lend it, and leave it where it is.
+    /// Lend the port, and leave it in its place.
     Find(Cell<Option<StdArc<dyn AskerPort>>>),
-    /// Replace it by a child's.
+    /// Replace the port by a child port.
     AttemptPort { question: StdArc<dyn Question>, index: u32 },
-    /// Replace it by one that is closed: the message is undelivered.
+    /// Replace the port by a closed port: the message is undelivered.
     Close,
-    /// Replace it by another of the same request, if it knows how: the message is a further copy.
+    /// Replace the port by another of the same request, if the port can make one: the message is a further copy.
     Another,
-    /// Leave it, and say whether an answer would still reach somebody.
+    /// Leave the port, and tell whether an answer would still reach an asker.
     Look(Cell<bool>),
 }
 
 impl Attempt {
-    /// The attempt number `index` at answering `question`.
+    /// Makes the attempt number `index` at answering `question`.
     pub(crate) fn new(question: StdArc<dyn Question>, index: u32) -> Self {
         Self { what: AttemptKind::AttemptPort { question, index } }
     }
 
-    /// No attempt at all: takes the port away, so that its asker is told, and leaves one that is closed.
+    /// Takes the port away without an attempt, so its asker is told, and leaves a closed port.
     pub(crate) fn refused() -> Self {
         Self { what: AttemptKind::Close }
     }
 
-    /// No attempt either: the message is one more copy of a request, to be answered by itself.
+    /// Makes one more copy of a request, without an attempt; the copy is answered by itself.
     pub(crate) fn another() -> Self {
         Self { what: AttemptKind::Another }
     }
 
-    /// No attempt either: looks whether anybody still wants the message.
+    /// Looks whether the message is still wanted, without an attempt.
     pub(crate) fn look() -> Self {
         Self { what: AttemptKind::Look(Cell::new(true)) }
     }
 
-    /// What the look has shown.
+    /// The result of the look.
     pub(crate) fn is_wanted(&self) -> bool {
         match &self.what {
             AttemptKind::Look(wanted) => wanted.get(),
@@ -64,7 +64,7 @@ impl Attempt {
         }
     }
 
-    /// If this only looks, tells it whether the message is wanted; whether it does.
+    /// Stores in a look whether the message is wanted; returns whether this is a look.
     pub(crate) fn looked(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         match &self.what {
             AttemptKind::Look(wanted) => {
@@ -86,7 +86,7 @@ impl fmt::Debug for Attempt {
     }
 }
 
-/// A message whose reply port can be found: what `#[derive(Message)]` writes.
+/// A message whose reply port can be found; `#[derive(Message)]` implements it.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -105,7 +105,7 @@ impl fmt::Debug for Attempt {
 /// # takes::<CacheMsg>();
 /// ```
 ///
-/// Written by hand it passes on to the port, or to what holds it:
+/// An implementation by hand passes the call on to the port, or to the value that holds the port:
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -129,11 +129,10 @@ impl fmt::Debug for Attempt {
 /// }
 /// ```
 pub trait Answerable {
-    /// Does with this message's reply port what `attempt` says, and returns true; false if the message has no
-    /// port.
+    /// Applies `attempt` to this message's reply port, and returns true; returns false if the message has no port.
     fn fork(&mut self, attempt: &Attempt) -> bool;
 
-    /// Of an envelope: the function by which the message within says whether it is wanted. For the engine's own.
+    /// For an envelope: the function by which the message inside tells whether it is wanted. For the engine's own.
     #[doc(hidden)]
     fn is_bare_wanted() -> Option<Box<dyn std::any::Any>>
     where
@@ -174,18 +173,18 @@ fn fork_port<R: Send + 'static>(port: &mut ReplyTo<R>, attempt: &Attempt, is_suc
     }
 }
 
-/// A reference to the port of a message; `None` if it has none. Calls user code.
+/// Returns a reference to the port of a message; `None` if it has none. Calls user code.
 pub(crate) fn port_of<M: Answerable>(message: &mut M) -> Option<StdArc<dyn AskerPort>> {
     let attempt = Attempt { what: AttemptKind::Find(Cell::new(None)) };
     let AttemptKind::Find(found) = &attempt.what else { unreachable!("just made") };
     if message.fork(&attempt) { found.take() } else { None }
 }
 
-/// Which router, without keeping its memory.
+/// The identity of a router, without keeping its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RouterId {
-    /// Where its head's cell lies. With the number beside it a later one at the same place is another, and so are
-    /// values without a head.
+    /// The address of its head's cell. With the number beside it, a later cell at the same place has another identity,
+    /// and so do values without a head.
     place: usize,
     number: u32,
 }
@@ -200,18 +199,18 @@ impl RouterId {
     }
 }
 
-/// The port of whoever has asked, whatever the type of the reply.
+/// The port of an asker, regardless of the type of the reply.
 pub(crate) trait AskerPort: Send + Sync {
-    /// Whether an answer would still reach somebody. May be user code.
+    /// Returns whether an answer would still reach an asker. May be user code.
     fn is_wanted(&self) -> bool;
 
     /// Ends the ask without an answer. May be user code.
     fn fail_with(self: StdArc<Self>, error: AskError);
 
-    /// The router whose attempt the port belongs to, if it is an attempt's.
+    /// The router whose attempt the port belongs to, if it is an attempt's port.
     fn attempt_of(&self) -> Option<RouterId>;
 
-    /// The port, for those who know its type.
+    /// Returns the port for code that knows its type.
     fn into_any(self: StdArc<Self>) -> StdArc<dyn Any + Send + Sync>;
 }
 
@@ -233,34 +232,35 @@ impl<R: Send + 'static> AskerPort for ReplyTo<R> {
     }
 }
 
-/// The port itself, or a clone if somebody is looking at it.
+/// Returns the port itself, or a clone if other code is looking at it.
 fn taken_out<R>(port: StdArc<ReplyTo<R>>) -> ReplyTo<R> {
     StdArc::try_unwrap(port).unwrap_or_else(|shared| ReplyTo::clone(&shared))
 }
 
-/// One question on which there are several attempts.
+/// A single question with several attempts.
 pub(crate) trait Question: Send + Sync {
-    /// Whether an answer would still reach somebody. May call user code.
+    /// Returns whether an answer would still reach an asker. May call user code.
     fn is_wanted(&self) -> bool;
 
-    /// Whether any reply will do, without being asked for success.
+    /// Returns whether any reply will do, without a test for success.
     fn takes_any_reply(&self) -> bool;
 
-    /// Ends the question in favour of one attempt: `answer` gets the asker's port, and what names the routee.
-    /// Not called if the question is over.
+    /// Ends the question in favour of one attempt: `answer` gets the asker's port, and the function that names the
+    /// routee. `answer` is not called if the question is over.
     fn win(&self, index: u32, answer: &mut Answering<'_>);
 
-    /// One attempt has ended otherwise. Heard once for each; what comes again, or too late, is ignored.
+    /// Notes an attempt that has ended without a success. It counts once for each attempt; repeated and late calls are
+    /// ignored.
     fn record_failed_attempt(self: StdArc<Self>, index: u32, end: AttemptEnd);
 
     /// The router that asks.
     fn router(&self) -> RouterId;
 }
 
-/// What the winner does with the asker's port.
+/// The winner's use of the asker's port.
 pub(crate) type Answering<'a> = dyn FnMut(StdArc<dyn AskerPort>, &dyn Fn() -> ActorPath) + 'a;
 
-/// One attempt's end of it.
+/// The port of a single attempt.
 struct AttemptPort<R> {
     question: StdArc<dyn Question>,
     index: u32,
@@ -289,10 +289,10 @@ impl<R: Send + 'static> ReplyDestination<R> for AttemptPort<R> {
         }
         let mut left = Some(reply);
         self.question.win(self.index, &mut |asker, routee| {
-            // Another type than the asker's cannot be, unless `fork` found two ports in clones of one message.
+            // The type is always the asker's, unless `fork` found two ports in clones of one message.
             let Ok(asker) = asker.into_any().downcast::<ReplyTo<R>>() else { return };
             let Some(reply) = left.take() else { return };
-            // A router below that has asked several knows better who it was.
+            // A router below that has asked several routees knows the replier more exactly.
             left = taken_out(asker).deliver(reply, by.or(Some(routee))).err();
         });
         left.map_or(Ok(()), |late| Err(Ok(late)))

@@ -4,13 +4,13 @@ pub(crate) mod asking; // ActorRef::ask and its like
 pub(crate) mod reply; // requests, calls and reply ports
 pub(crate) mod slot; // the one-shot slot between a port and an asker
 pub(crate) mod slot_pool; // memory for slots
-pub(crate) mod ask; // how an asker waits
+pub(crate) mod ask; // the wait of an asker
 pub(crate) mod ask_clock; // the clock of an ask
-pub(crate) mod spin; // how long an asker stays awake
-pub(crate) mod yield_guard; // how it yields meanwhile
-pub(crate) mod error; // why there is no answer
+pub(crate) mod spin; // the time for which an asker stays awake
+pub(crate) mod yield_guard; // whether it may yield meanwhile
+pub(crate) mod error; // the errors of an ask
 pub(crate) mod ask_or_back; // asks that hand the request back
-pub(crate) mod traced; // asks that tell who answered
+pub(crate) mod traced; // asks that name the replier
 pub(crate) mod to_actor; // answers as messages
 pub(crate) mod fork; // one question to several actors
 pub(crate) mod expiring; // messages with a deadline

@@ -1,4 +1,4 @@
-//! What a request looks like and how it is answered.
+//! Requests, and the ports by which they are answered.
 
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::fork::RouterId;
@@ -26,25 +26,25 @@ use std::task::Waker;
 /// }
 /// ```
 pub trait Request: Send + 'static {
-    /// What the asker gets.
+    /// The type of the answer.
     type Reply: Send + 'static;
 
-    /// Whether `reply` is a success, for routers that ask several actors and take the first success.
+    /// Returns whether `reply` is a success, for routers that ask several actors and take the first success.
     ///
-    /// The default takes every reply for one.
+    /// By default every reply is a success.
     fn is_success(reply: &Self::Reply) -> bool {
         let _ = reply;
         true
     }
 }
 
-/// A request together with the right to answer it: what an actor receives when it is asked.
-#[doc(alias = "forward")]
+/// A request together with the right to answer it: the form in which an actor receives a request.
 #[must_use = "a dropped call fails the ask with `AskError::NoReply`"]
+#[doc(alias = "forward")]
 pub struct Call<Q: Request> {
-    /// What is asked.
+    /// The request.
     pub request: Q,
-    /// Where the answer goes.
+    /// The port that takes the answer.
     pub reply_to: ReplyTo<Q::Reply>,
 }
 
@@ -54,11 +54,11 @@ impl<Q: Request> Call<Q> {
         Self { request, reply_to }
     }
 
-    /// Answers with what `answer` makes of the request.
+    /// Answers with the result of `answer` on the request.
     ///
-    /// `answer` runs even when nobody waits any more, since it may do more than answer; look at
-    /// [`ReplyTo::wanted`] first to skip work that only serves the reply. A late reply is dropped and
-    /// counted. When `answer` panics the ask fails with [`AskError::NoReply`] at once.
+    /// `answer` runs even when no asker waits any more, since it may do more than answer. To skip work that only serves
+    /// the reply, look at [`ReplyTo::wanted`] first. A late reply is dropped and counted. When `answer` panics the ask
+    /// fails with [`AskError::NoReply`] at once.
     #[doc(alias = "reply")]
     pub fn answer(self, answer: impl FnOnce(Q) -> Q::Reply) {
         let Self { request, reply_to } = self;
@@ -66,7 +66,7 @@ impl<Q: Request> Call<Q> {
         drop(late);
     }
 
-    /// Takes the call apart, to answer later or from somewhere else.
+    /// Takes the call apart, to answer later or from another place.
     pub fn into_parts(self) -> (Q, ReplyTo<Q::Reply>) {
         (self.request, self.reply_to)
     }
@@ -89,9 +89,9 @@ impl<Q: Request> fmt::Debug for Call<Q> {
 
 /// The right to answer an ask.
 ///
-/// It can be cloned and passed on; the first reply wins. When the last clone is dropped and nobody has
-/// answered, the ask fails with [`AskError::NoReply`] at once, without waiting for its deadline; so a
-/// handler that panics, or a message that ends as a dead letter, fails the ask immediately.
+/// It can be cloned and passed on; the first reply wins. When the last clone is dropped without a reply, the ask fails
+/// with [`AskError::NoReply`] at once, without waiting for its deadline. So a handler that panics, or a message that
+/// ends as a dead letter, fails the ask immediately.
 #[must_use = "dropping the last `ReplyTo` of an ask fails it with `AskError::NoReply`"]
 pub struct ReplyTo<R> {
     destination: Destination<R>,
@@ -106,8 +106,8 @@ impl<R> ReplyTo<R> {
     /// Answers.
     ///
     /// # Errors
-    /// [`LateReply`] hands the reply back when somebody has answered already, or when the asker has
-    /// stopped waiting. It is counted.
+    /// [`LateReply`] hands the reply back when the ask has been answered already, or when the asker has stopped
+    /// waiting. The late reply is counted.
     #[inline]
     #[doc(alias = "reply")]
     pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
@@ -117,7 +117,7 @@ impl<R> ReplyTo<R> {
         })
     }
 
-    /// Answers, and says by whom to those who want to know; a late reply comes back and is not counted.
+    /// Answers, and names the replier to askers that need its path; a late reply comes back and is not counted.
     #[inline]
     pub(crate) fn deliver(self, reply: R, by: AnsweredBy<'_>) -> Result<(), R> {
         let refused = match self.destination {
@@ -126,7 +126,7 @@ impl<R> ReplyTo<R> {
         };
         match refused {
             Err(Ok(reply)) => Err(reply),
-            // An outcome is handed back as it was given.
+            // The outcome comes back with the same variant.
             _ => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ impl<R> ReplyTo<R> {
     /// Ends the ask without an answer, if it is not over.
     pub(crate) fn fail(self, error: AskError) {
         let _ = match self.destination {
-            // The asker counts it when it is told.
+            // The asker counts the error when it is told.
             Destination::Slot(port) => port.answer(Err(error)),
             Destination::Sink(port) => port.answer(Err(error), None),
         };
@@ -148,9 +148,10 @@ impl<R> ReplyTo<R> {
         }
     }
 
-    /// Whether an answer would still reach somebody: `false` once one was given or nobody waits any more.
+    /// Returns whether an answer would still reach an asker: `false` once an answer was given or no asker waits any
+    /// more.
     ///
-    /// A moment later it may be so; work that only serves the reply can be skipped then.
+    /// After `true` this may change at any moment. After `false`, work that only serves the reply can be skipped.
     pub fn wanted(&self) -> bool {
         match &self.destination {
             Destination::Slot(port) => port.is_wanted(),
@@ -160,7 +161,7 @@ impl<R> ReplyTo<R> {
 }
 
 impl<R> ReplyTo<R> {
-    /// The port of one more copy of a request that counts its copies.
+    /// Returns the port of one more copy of a request that counts its copies.
     pub(crate) fn another(&self) -> Option<Self> {
         match &self.destination {
             Destination::Slot(_) => None,
@@ -192,7 +193,7 @@ impl<R> fmt::Debug for ReplyTo<R> {
     }
 }
 
-/// A reply that came after its ask was over, handed back to whoever sent it.
+/// A reply that came after its ask was over, handed back to its replier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LateReply<R>(pub R);
 
@@ -217,41 +218,42 @@ impl<R> fmt::Display for LateReply<R> {
 
 impl<R> std::error::Error for LateReply<R> {}
 
-/// Takes an ask's outcome where nobody waits in a slot: an actor that gets the answer as a message, say.
+/// Takes the outcome of an ask that has no reply slot, for example for an actor that gets the answer as a message.
 pub(crate) trait ReplySink<R>: Send + Sync {
     /// Takes the outcome; called once at most, in the thread that answers or drops the last port.
     ///
-    /// A panic in here is caught: it is the asker's, not the replier's.
+    /// A panic in this function is caught: it belongs to the asker, not to the replier.
     fn complete(&self, outcome: Result<R, AskError>);
 
-    /// Whether an answer is still of use; asked only while there is none.
+    /// Returns whether an answer is still of use; called only while there is none.
     fn wanted(&self) -> bool {
         true
     }
 
-    /// Where the ask is counted.
+    /// The counters of the ask.
     fn counters(&self) -> Option<&Counters> {
         None
     }
 
-    /// Has `waker` woken once the outcome is here, for a thread that still sends the request; by default it is not.
+    /// Registers `waker`, which is woken once the outcome is here, for a thread that still sends the request. By
+    /// default this does nothing.
     fn wake(&self, waker: &Waker) {
         let _ = waker;
     }
 }
 
-/// Who answered, for those who want to know. A function, since most don't.
+/// The path of the replier, for askers that need it. A function, since most do not.
 pub(crate) type AnsweredBy<'a> = Option<&'a dyn Fn() -> ActorPath>;
 
-/// What stands behind a port that has no slot.
+/// A reply destination: it takes the outcome of a port that has no reply slot.
 pub(crate) trait ReplyDestination<R>: Send + Sync {
-    /// Takes the outcome, once at most; gives back what comes too late.
+    /// Takes the outcome, once at most; gives back an outcome that comes too late.
     fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>>;
 
     /// As [`ReplySink::wanted`].
     fn wanted(&self) -> bool;
 
-    /// Counts what became of it, if it is an ask of its own and not a part of another.
+    /// Counts the outcome, if this is an ask of its own and not a part of another.
     fn count(&self, row: AskCounter) {
         let _ = row;
     }
@@ -294,9 +296,9 @@ impl<R, S: ReplySink<R>> ReplyDestination<R> for SinkAdapter<S> {
     }
 }
 
-/// Makes a reply port whose answer goes to `sink`, and the sink owner's handle.
+/// Makes a reply port whose answer goes to `sink`, and the handle for the owner of the sink.
 ///
-/// The first reply is given to the sink, or [`AskError::NoReply`] when the last port goes without one;
+/// The sink gets the first reply, or [`AskError::NoReply`] when the last port is dropped without a reply. It gets
 /// neither, if the handle ends the ask first.
 pub(crate) fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
 where
@@ -309,7 +311,7 @@ where
     (reply_to, handle)
 }
 
-/// Wants no outcome.
+/// A destination that takes no outcome.
 struct NullSink;
 
 impl<R> ReplyDestination<R> for NullSink {
@@ -323,28 +325,28 @@ impl<R> ReplyDestination<R> for NullSink {
 }
 
 impl<R> ReplyTo<R> {
-    /// A port whose outcome goes to `sink`.
+    /// Makes a port whose outcome goes to `sink`.
     pub(crate) fn to_own_sink(sink: impl ReplyDestination<R> + 'static) -> Self {
         let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
         Self { destination: Destination::Sink(SinkPort { cell }) }
     }
 
-    /// A port of an ask that is over: every reply is late.
+    /// Makes a port of an ask that is over: every reply is late.
     pub(crate) fn closed() -> Self {
         let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT | CLAIMED), sink: NullSink });
         Self { destination: Destination::Sink(SinkPort { cell }) }
     }
 }
 
-/// One outcome on its way to a sink. The claim decides who brings it: the first reply, the last port's
-/// `NoReply`, or the owner, who then keeps it for himself.
+/// One outcome on its way to a sink. The claim decides which side brings it: the first reply, the `NoReply` of the last
+/// port, or the owner, which then keeps the outcome to itself.
 struct SinkCell<S: ?Sized> {
     /// Bit 0: CLAIMED; above: the number of living ports.
     state: AtomicUsize,
     sink: S,
 }
 
-/// Somebody has won the right to bring the outcome.
+/// A side has won the right to bring the outcome.
 const CLAIMED: usize = 1;
 /// One port.
 const PORT: usize = 2;
@@ -357,10 +359,9 @@ impl<S: ?Sized> SinkCell<S> {
         self.state.load(Ordering::Relaxed) & CLAIMED != 0
     }
 
-    /// `true` for the first.
+    /// Returns `true` for the first call.
     fn claim(&self) -> bool {
-        // Ordering: Relaxed; the claim passes on a right and no data: whoever wins it brings along what
-        // the sink is to have.
+        // Ordering: Relaxed; the claim passes on a right and no data: the side that wins it brings the outcome itself.
         self.state.fetch_or(CLAIMED, Ordering::Relaxed) & CLAIMED == 0
     }
 }
@@ -407,23 +408,23 @@ impl<R> Clone for SinkPort<R> {
 
 impl<R> Drop for SinkPort<R> {
     fn drop(&mut self) {
-        // Ordering: AcqRel; pairs with the decrements of the others here: the last port reports that nobody answered
-        // after everything that they did.
+        // Ordering: AcqRel; pairs with the decrements of the other ports here: the last port reports that there was no
+        // reply after all actions of the others.
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
-        // Of the last port's claim and the owner's one wins; the other ports are gone.
+        // The claim of the last port or of the owner wins; the other ports are gone.
         if before == PORT && self.cell.claim() {
             let _ = self.complete(Err(AskError::no_reply()), None);
         }
     }
 }
 
-/// The sink owner's side of an ask.
+/// The side of an ask that belongs to the owner of the sink.
 pub(crate) struct SinkHandle<R> {
     cell: Arc<SinkCell<dyn ReplyDestination<R>>>,
 }
 
 impl<R> SinkHandle<R> {
-    /// Ends the ask from the owner's side, at its deadline; `true` if no outcome was first.
+    /// Ends the ask from the owner's side, at its deadline; returns `true` if no outcome was first.
     ///
     /// After `true` the sink is never called, and every reply is late; the owner knows the outcome.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
@@ -431,9 +432,8 @@ impl<R> SinkHandle<R> {
         self.end(AskCounter::TimedOut)
     }
 
-    /// Ends the ask since its target refused the request, as [`expire`](Self::expire) does at a deadline.
-    /// To be called before the handed-back message is dropped, whose port would report
-    /// [`AskError::NoReply`] first.
+    /// Ends the ask because its target refused the request, as [`expire`](Self::expire) does at a deadline. Call it
+    /// before the handed-back message is dropped: the port in the message would report [`AskError::NoReply`] first.
     #[must_use = "after `false` the sink has the outcome or is about to get it"]
     pub(crate) fn refuse(&self) -> bool {
         self.end(AskCounter::Undeliverable)
@@ -446,7 +446,7 @@ impl<R> SinkHandle<R> {
         }
     }
 
-    /// Ends the ask since its target refused the request: the sink gets this error, if no outcome was first.
+    /// Ends the ask because its target refused the request: the sink gets this error, if no outcome was first.
     pub(crate) fn undeliverable(&self, error: AskError) {
         if self.refuse() {
             quietly(|| drop(self.cell.sink.take(Err(error), None)));
@@ -461,7 +461,7 @@ impl<R> SinkHandle<R> {
         won
     }
 
-    /// Whether the ask is over.
+    /// Returns whether the ask is over.
     pub(crate) fn is_over(&self) -> bool {
         self.cell.is_claimed()
     }
@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(outcome, Err(AskError::no_reply()));
     }
 
-    /// Keeps what comes; panics on a failure.
+    /// Keeps the replies; panics on a failure.
     struct Kept(Arc<Mutex<Vec<u32>>>);
 
     impl ReplySink<u32> for Kept {

@@ -1,43 +1,43 @@
-//! The one-shot slot between whoever asks and whoever answers.
+//! The reply slot: a one-shot slot between an asker and its repliers.
 //!
-//! A [`AskerHalf`] is the asker's half; [`ReplierHalf`]s are the answering half and can be cloned. The first port
-//! to answer wins; when the last one goes without an answer, the slot gets [`AskError::NoReply`]. Both
+//! A [`AskerHalf`] is the half of the asker. [`ReplierHalf`]s, the ports, are the answering half and can be cloned. The
+//! first port that answers wins. When the last port goes without an answer, the slot gets [`AskError::NoReply`]. Both
 //! halves meet in one word, [`Word`]: four flags, and above them the number of living ports.
 //!
 //! # The ports' side
-//! 1. *Claim.* A sole port (count 1) holds the right to answer as it is: only a port can be cloned, and
-//!    the only one is being consumed. With others about, the right goes to whoever sets CLAIMED first.
+//! 1. *Claim.* A sole port (count 1) has the right to answer without a claim: only a port can be cloned, and the only
+//!    port is being consumed. With other ports, the first port that sets CLAIMED has the right.
 //! 2. *Write* the outcome into the slot.
-//! 3. *Publish* by a compare-exchange that sets FULL, and fails over to GONE: when the asker has left, the
-//!    outcome is taken back and handed to the caller. So FULL is never set after GONE, and a published
-//!    outcome always belongs to the asker.
+//! 3. *Publish* by a compare-exchange that sets FULL and fails if GONE is set. When the asker has left, the port takes
+//!    the outcome back and hands it to the caller. So FULL is never set after GONE, and a published outcome always
+//!    belongs to the asker.
 //!    * Without WAITING the same exchange takes the port off the count: one read-modify-write in all for
 //!      the usual single reply, after which the slot is not touched.
 //!    * With WAITING the port stays on the count while it takes the waiter, which is now its own. Then it
-//!      leaves, and wakes the asker last: who is woken finds the slot without this port.
-//! 4. *Leave.* With others about, by a compare-exchange on the count, never by a blind subtraction: so
-//!    exactly one port knows that it is the last *before* it leaves, and can still answer with `NoReply`.
-//!    The last one subtracts, and frees the slot if the old word shows GONE.
+//!      leaves, and wakes the asker last: the woken asker finds the slot without this port.
+//! 4. *Leave.* With other ports, by a compare-exchange on the count, never by a blind subtraction. So exactly one port
+//!    knows that it is the last *before* it leaves, and can still answer with `NoReply`. The last port subtracts, and
+//!    frees the slot if the old word shows GONE.
 //!
 //! # The asker's side
-//! 1. *Look.* With FULL and no port left the slot is the asker's alone: it takes the outcome and keeps the
-//!    memory, without any read-modify-write.
-//! 2. *Wait.* Write the waiter, then set WAITING; FULL in the old word means that the replier saw no
-//!    waiter and the outcome is there. To replace a waiter, clear WAITING first: FULL in *that* old word
-//!    means that the waiter is the replier's. Whether a waiter is the one registered before is told by an
-//!    identity that the asker keeps, never by looking into the slot.
-//! 3. *Leave.* Take the outcome if FULL; else set GONE by a compare-exchange, which fails if FULL comes
-//!    in between. Having taken an outcome while ports are left, set GONE too.
+//! 1. *Look.* With FULL and no port left the asker has the slot alone: it takes the outcome and keeps the memory,
+//!    without any read-modify-write.
+//! 2. *Wait.* Write the waiter, then set WAITING. FULL in the old word means that the replier saw no waiter and the
+//!    outcome is there. To replace a waiter, clear WAITING first: FULL in *that* old word means that the waiter is the
+//!    replier's. An identity that the asker keeps tells whether a waiter is the one registered before; the asker never
+//!    looks into the slot for that.
+//! 3. *Leave.* Take the outcome if FULL; else set GONE by a compare-exchange, which fails if FULL comes in between. If
+//!    ports are left after the outcome was taken, set GONE too.
 //!
-//! Whoever makes the word "GONE and no ports" frees the slot: nobody else can reach it then. A late port
-//! therefore never meets a slot that serves another ask, since its own place in the count keeps the slot
-//! from being used again. There is no generation to compare, which would need a second, separate step.
+//! The side that makes the word "GONE and no ports" frees the slot: no other side can reach it then. So a late port
+//! never meets a slot that serves another ask, since its own place in the count keeps the slot from being used again.
+//! There is no generation to compare, which would need a second, separate step.
 //!
 //! # User code
-//! Waking and dropping a waker may panic. Such a panic belongs to the asker's executor and must hurt
-//! neither the replying actor nor a drain of dead letters, possibly while that is unwinding already: it is
-//! caught (the panic hook has reported it). Both happen after the slot is out of hand, and so does the
-//! dropping of values, which is left to whoever asked or answered.
+//! Waking and dropping a waker may panic. Such a panic belongs to the asker's executor and must hurt neither the
+//! replying actor nor a drain of dead letters, which may be unwinding already. So the panic is caught (the panic hook
+//! has reported it). Wakers are woken and dropped after the slot has been released. The asker or the replier drops the
+//! values after that, too.
 
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::slot_pool;
@@ -50,27 +50,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::task::{RawWakerVTable, Waker};
 
-/// Asker's half of a slot. Dropping it abandons the ask.
+/// The asker's half of a slot. Dropping it abandons the ask.
 pub(crate) struct AskerHalf<R> {
     slot: NonNull<Slot<R>>,
-    /// Identity of the waiter put into the slot last.
+    /// Identity of the waiter that was put into the slot last.
     registered: Option<WakerIdentity>,
 }
 
-/// What [`Waker::will_wake`] compares, without the waker.
+/// The data that [`Waker::will_wake`] compares, without the waker.
 type WakerIdentity = (*const (), *const RawWakerVTable);
 
-/// Replier's half of a slot; the count of ports includes it.
+/// The replier's half of a slot; the count of ports includes it.
 pub struct ReplierHalf<R> {
     slot: NonNull<Slot<R>>,
 }
 
-/// A slot that nobody else can reach and that holds no outcome and no waiter: ready for another ask.
+/// A free slot: no half reaches it, and it holds no outcome and no waiter. It is ready for another ask.
 pub(crate) struct FreeSlot<R> {
     slot: NonNull<Slot<R>>,
 }
 
-/// What the asker has in hand after leaving.
+/// The values that the asker holds after leaving.
 #[must_use]
 pub(crate) struct AbandonedAsk<R> {
     /// The outcome, if one came before the asker left.
@@ -87,11 +87,11 @@ struct Slot<R> {
     state: AtomicUsize,
     /// Written by the port that has the claim, taken by the asker after FULL.
     outcome: UnsafeCell<MaybeUninit<Outcome<R>>>,
-    /// The asker's, until the publication of a replier that saw WAITING makes it the replier's.
+    /// The asker's, until the publication by a replier that saw WAITING makes it the replier's.
     waiter: UnsafeCell<Option<Waker>>,
 }
 
-/// The waiter is to be woken by whoever publishes.
+/// The port that publishes must wake the waiter.
 const WAITING: usize = 1;
 /// The outcome lies in the slot.
 const FULL: usize = 1 << 1;
@@ -121,7 +121,7 @@ impl Word {
         self.0 & GONE != 0
     }
 
-    /// Nobody needs another answer.
+    /// Returns whether no further answer is needed.
     fn is_over(self) -> bool {
         self.0 & (FULL | GONE | CLAIMED) != 0
     }
@@ -131,8 +131,8 @@ impl Word {
     }
 }
 
-// SAFETY: a port moves an outcome into the slot, from where another thread takes it: `R: Send`. What both
-// halves share besides is a waker, which is `Send`.
+// SAFETY: a port moves an outcome into the slot, from where another thread takes it: `R: Send`. Besides, both halves
+// share only a waker, which is `Send`.
 unsafe impl<R: Send> Send for ReplierHalf<R> {}
 // SAFETY: through a shared port one can look at the word and clone the port, which is counted atomically;
 // sending the clone elsewhere is covered by `R: Send`.
@@ -142,9 +142,9 @@ unsafe impl<R: Send> Sync for ReplierHalf<R> {}
 unsafe impl<R: Send> Send for AskerHalf<R> {}
 // SAFETY: through a shared promise one can only look at the word.
 unsafe impl<R: Send> Sync for AskerHalf<R> {}
-// SAFETY: nobody else reaches the slot, and it holds no `R`.
+// SAFETY: no half reaches the slot, and it holds no `R`.
 unsafe impl<R: Send> Send for FreeSlot<R> {}
-// SAFETY: a shared spare gives access to nothing.
+// SAFETY: a shared free slot gives access to nothing.
 unsafe impl<R: Send> Sync for FreeSlot<R> {}
 
 impl<R> FreeSlot<R> {
@@ -168,10 +168,10 @@ impl<R> FreeSlot<R> {
     pub(crate) fn begin(self) -> (AskerHalf<R>, ReplierHalf<R>) {
         let slot = self.slot;
         mem::forget(self);
-        // SAFETY: a spare owns its slot.
+        // SAFETY: a free slot owns its memory.
         let state = unsafe { &slot.as_ref().state };
-        // Ordering: Relaxed, and a plain store: nobody else can reach the slot before one of the halves
-        // made here is handed over, by means that synchronise.
+        // Ordering: Relaxed, and a plain store: no other thread can reach the slot before one of the halves made here
+        // is handed over, by means that synchronise.
         state.store(PORT, Ordering::Relaxed);
         (AskerHalf { slot, registered: None }, ReplierHalf { slot })
     }
@@ -180,7 +180,7 @@ impl<R> FreeSlot<R> {
 impl<R> Drop for FreeSlot<R> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: a spare is the only one to reach its slot, which holds neither outcome nor waiter.
+        // SAFETY: a free slot is the only way to its memory, which holds neither outcome nor waiter.
         unsafe { free(self.slot) };
     }
 }
@@ -192,7 +192,7 @@ impl<R> AskerHalf<R> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// Whether the outcome is there.
+    /// Returns whether the outcome is there.
     #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.look().is_full()
@@ -200,41 +200,41 @@ impl<R> AskerHalf<R> {
 
     #[inline]
     fn look(&self) -> Word {
-        // Ordering: Acquire; pairs with the Release half of the exchange in `ReplierHalf::publish`: whoever sees
-        // FULL sees the outcome. And with the Release with which ports leave: whoever sees no ports
-        // comes after everything they did in the slot.
+        // Ordering: Acquire; pairs with the Release half of the exchange in `ReplierHalf::publish`: a thread that sees
+        // FULL sees the outcome. And with the Release with which ports leave: a thread that sees no ports comes after
+        // all their actions in the slot.
         Word(self.slot().state.load(Ordering::Acquire))
     }
 
-    /// Takes the outcome, and the slot with it if no port is left; gives the promise back when there is
-    /// no outcome yet.
+    /// Takes the outcome, and the slot with it if no port is left; gives the promise back when there is no outcome yet.
     #[inline]
     pub(crate) fn take(self) -> Result<(Outcome<R>, Option<FreeSlot<R>>), Self> {
         let word = self.look();
         if word.is_full() { Ok(self.take_full(word)) } else { Err(self) }
     }
 
-    /// Has `waker` woken when the outcome comes; `true` when it is there already (then nobody is woken).
+    /// Registers `waker`, which is woken when the outcome comes; returns `true` when it is there already (then no waker
+    /// is woken).
     pub(crate) fn register(&mut self, waker: &Waker) -> bool {
         let word = self.look();
         if word.is_full() {
             return true;
         }
         if word.is_waiting() && self.registered == Some(identity_of(waker)) {
-            // The waker in the slot was alive when we looked, as `waker` is: not merely an equal address.
+            // The waker in the slot was alive at the comparison, as `waker` is: not merely an equal address.
             return false;
         }
-        // User code, and therefore before the slot is touched. The clone's identity counts, which need
-        // not be the original's: an original's address may serve another task later.
+        // The clone calls user code, so it comes before the slot is touched. The clone's identity counts, which need
+        // not be the original's: the address of an original may serve another task later.
         let waker = waker.clone();
         let identity = identity_of(&waker);
         if word.is_waiting() && self.withdraw_waiter() {
             return true;
         }
-        // SAFETY: WAITING is not set, and a publication that saw it would have shown as FULL in
-        // `withdraw_waiter`: no replier has the waiter.
+        // SAFETY: WAITING is not set, and a publication that saw it would have shown as FULL in `withdraw_waiter`: no
+        // replier has the waiter.
         let replaced = self.slot().waiter.with_mut(|waiter| unsafe { (*waiter).replace(waker) });
-        // Ordering: Release; pairs with the Acquire half of the exchange in `ReplierHalf::publish`: whoever sees
+        // Ordering: Release; pairs with the Acquire half of the exchange in `ReplierHalf::publish`: a port that sees
         // WAITING there sees the waiter. No Acquire: if FULL shows, `take` looks again before it reads.
         let word = Word(self.slot().state.fetch_or(WAITING, Ordering::Release));
         self.registered = Some(identity);
@@ -246,14 +246,14 @@ impl<R> AskerHalf<R> {
         word.is_full()
     }
 
-    /// Clears WAITING; `true` when the replier was first and has the waiter.
+    /// Clears WAITING; returns `true` when the replier was first and has the waiter.
     fn withdraw_waiter(&self) -> bool {
-        // Ordering: Relaxed; the place of this exchange in the word's history decides whose the waiter is,
-        // and nothing is read through it: if FULL shows, `take` looks again before it reads.
+        // Ordering: Relaxed; the place of this exchange in the word's history decides which side has the waiter, and
+        // nothing is read through it: if FULL shows, `take` looks again before it reads.
         Word(self.slot().state.fetch_and(!WAITING, Ordering::Relaxed)).is_full()
     }
 
-    /// Leaves the ask. What comes later is late.
+    /// Leaves the ask. A later outcome is late.
     pub(crate) fn leave(self) -> AbandonedAsk<R> {
         let mut word = self.look();
         // A waker may hold a whole task: it must not wait for ports that are kept for long.
@@ -271,8 +271,8 @@ impl<R> AskerHalf<R> {
             // Not a blind `fetch_or`: with FULL and GONE both set the last port would free the slot while
             // the outcome is still in it.
             //
-            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which frees the
-            // slot after everything done here.
+            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which frees the slot
+            // after all actions here.
             let changed = self.slot().state.compare_exchange(
                 word.0,
                 word.0 | GONE,
@@ -293,18 +293,18 @@ impl<R> AskerHalf<R> {
     #[inline]
     fn take_full(self, word: Word) -> (Outcome<R>, Option<FreeSlot<R>>) {
         let slot = self.slot;
-        // SAFETY: FULL was seen, so the outcome was written and nobody but the asker touches it; taking it
-        // consumes the promise, so it is taken once.
+        // SAFETY: FULL was seen, so the outcome was written and only the asker touches it; taking it consumes the
+        // promise, so it is taken once.
         let outcome = self.slot().outcome.with(|outcome| unsafe { (*outcome).assume_init_read() });
         let mut alone = word.ports() == 0;
         if !alone {
-            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which then frees
-            // the slot. Acquire: if the last port has left meanwhile, the slot is ours, after its Release.
+            // Ordering: Release; pairs with the Acquire of the last port in `ReplierHalf::drop`, which then frees the
+            // slot. Acquire: if the last port has left meanwhile, the slot is the asker's, after the port's Release.
             alone = Word(self.slot().state.fetch_or(GONE, Ordering::AcqRel)).ports() == 0;
         }
         mem::forget(self);
-        // Alone, the asker has the slot without outcome and waiter: a replier that saw WAITING took the
-        // waiter before it left, and any other waiter the asker took back itself.
+        // If no port is left, the asker has the slot without outcome and waiter: a replier that saw WAITING took the
+        // waiter before it left, and the asker took back any other waiter itself.
         let free_slot = if alone { Some(FreeSlot { slot }) } else { None };
         (outcome, free_slot)
     }
@@ -329,12 +329,12 @@ impl<R> ReplierHalf<R> {
         Word(self.slot().state.load(Ordering::Relaxed))
     }
 
-    /// Whether an answer would still reach somebody.
+    /// Returns whether an answer would still reach an asker.
     pub fn is_wanted(&self) -> bool {
         !self.look().is_over()
     }
 
-    /// Answers; gives the outcome back when somebody has answered already or the asker has left.
+    /// Answers; gives the outcome back when the ask has been answered already or the asker has left.
     #[inline]
     pub fn answer(self, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
         let word = self.look();
@@ -342,8 +342,8 @@ impl<R> ReplierHalf<R> {
             return Err(outcome);
         }
         if word.ports() > 1 {
-            // Ordering: Relaxed; the claim passes on the right to write. What is written is published in
-            // `publish`, and nobody wrote before.
+            // Ordering: Relaxed; the claim passes on the right to write. The outcome is published in `publish`, and no
+            // port wrote before.
             let before = Word(self.slot().state.fetch_or(CLAIMED, Ordering::Relaxed));
             if before.is_over() {
                 return Err(outcome);
@@ -366,9 +366,9 @@ impl<R> ReplierHalf<R> {
             }
             let stay = word.is_waiting();
             let next = if stay { word.0 | FULL } else { (word.0 | FULL) - PORT };
-            // Ordering: Release publishes the outcome (and, when the port leaves with it, everything it
-            // did in the slot) to the Acquire in `AskerHalf::look`. Acquire pairs with the Release in
-            // `AskerHalf::register`: whoever sees WAITING sees the waiter.
+            // Ordering: Release publishes the outcome (and, when the port leaves with it, all its actions in the slot)
+            // to the Acquire in `AskerHalf::look`. Acquire pairs with the Release in `AskerHalf::register`: a port that
+            // sees WAITING sees the waiter.
             let exchange =
                 slot.state.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Relaxed);
             match exchange {
@@ -392,7 +392,7 @@ impl<R> ReplierHalf<R> {
 
 impl<R> Clone for ReplierHalf<R> {
     fn clone(&self) -> Self {
-        // Ordering: Relaxed; this port keeps the slot, and whoever gets the new one gets it from us.
+        // Ordering: Relaxed; this port keeps the slot, and the owner of the new port gets it from this thread.
         let before = Word(self.slot().state.fetch_add(PORT, Ordering::Relaxed));
         if before.ports() >= PORTS_MAX {
             // Only forgotten ports get here; going on would end in a freed slot with ports in use.
@@ -406,8 +406,8 @@ impl<R> Drop for ReplierHalf<R> {
     fn drop(&mut self) {
         let mut word = self.look();
         while word.ports() > 1 {
-            // Ordering: Release; pairs with the Acquire of whoever ends up alone with the slot (below, or
-            // in `AskerHalf::look` and `AskerHalf::take_full`), who comes after everything this port did in it.
+            // Ordering: Release; pairs with the Acquire of the side that has the slot alone in the end (below, or in
+            // `AskerHalf::look` and `AskerHalf::take_full`), which comes after all actions of this port in the slot.
             let left = self.slot().state.compare_exchange_weak(
                 word.0,
                 word.0 - PORT,
@@ -420,8 +420,8 @@ impl<R> Drop for ReplierHalf<R> {
             }
         }
         if !word.is_over() {
-            // The last one, and nobody answered. The copy is consumed in this port's place; when the
-            // asker leaves in between, its own drop finds the ask over and takes the path below.
+            // The last port, and there was no answer. The copy is consumed in this port's place; when the asker leaves
+            // in between, the copy's own drop finds the ask over and takes the path below.
             let _ = Self { slot: self.slot }.publish(Err(AskError::no_reply()));
             return;
         }
@@ -429,9 +429,9 @@ impl<R> Drop for ReplierHalf<R> {
         // asker sees no ports. Acquire: with GONE the slot is ours, after the asker's and the other ports' Releases.
         let before = Word(self.slot().state.fetch_sub(PORT, Ordering::AcqRel));
         if before.is_gone() {
-            // SAFETY: GONE and no ports: this was the last one to reach the slot. Its outcome was taken
-            // by the asker or taken back by the port that wrote it; so was the waiter, before GONE or by
-            // the port that published.
+            // SAFETY: GONE and no ports: this was the last port to reach the slot. The outcome was taken by the
+            // asker or taken back by the port that wrote it. The waiter was taken before GONE, or by the port that
+            // published.
             unsafe { free(self.slot) };
         }
     }
@@ -440,16 +440,15 @@ impl<R> Drop for ReplierHalf<R> {
 /// Frees a slot.
 ///
 /// # Safety
-/// * Nobody else reaches the slot, now or later.
+/// * No other code reaches the slot, now or later.
 /// * It holds no outcome and no waiter.
 unsafe fn free<R>(slot: NonNull<Slot<R>>) {
-    // SAFETY: the caller is the only one to reach the slot.
+    // SAFETY: the caller is the only code that reaches the slot.
     let last = unsafe { slot.as_ref() };
-    // Nothing, except in models, which check here that nobody's access is concurrent with the end.
+    // No effect, except in models, which check here that no access is concurrent with the end.
     last.outcome.with_mut(|_| ());
     last.waiter.with_mut(|_| ());
-    // SAFETY: the caller is the only one to reach the slot; an outcome would not be dropped, but there is
-    // none.
+    // SAFETY: the caller is the only code that reaches the slot; an outcome would not be dropped, but there is none.
     unsafe { slot.drop_in_place() };
     // SAFETY: every slot's memory comes from `slot_memory::take` in `FreeSlot::take`; its content was dropped.
     unsafe { slot_pool::put_back(slot) };
@@ -459,14 +458,14 @@ fn identity_of(waker: &Waker) -> WakerIdentity {
     (waker.data(), ptr::from_ref(waker.vtable()))
 }
 
-/// Wakes the asker; what its waker panics with is not the replier's.
+/// Wakes the asker; a panic of its waker must not reach the replier.
 fn wake_quietly(waiter: Option<Waker>) {
     if let Some(waker) = waiter {
         quietly(|| waker.wake());
     }
 }
 
-/// Drops a waker; what that panics with concerns nobody here.
+/// Drops a waker; its panic must not reach this side.
 #[inline]
 fn drop_quietly(waiter: Option<Waker>) {
     if waiter.is_some() {
@@ -541,7 +540,7 @@ mod tests {
         }
 
         let (mut promise, port) = FreeSlot::take().begin();
-        // What is left of each is in the slot.
+        // The rest of each waker is in the slot.
         assert!(!promise.register(&Waker::from(Arc::new(Sore))));
         assert!(!promise.register(&Waker::from(Arc::new(Sore))), "replaces the first");
         drop(promise.leave());
@@ -622,7 +621,7 @@ mod tests {
             let (promise, port) = (&promise, &port);
             let answering = port.clone();
             scope.spawn(move || answering.answer(Ok(Box::new(7))).expect("the only one"));
-            // Each looks until the answer is there.
+            // Each thread looks until the answer is there.
             for _ in 0..2 {
                 scope.spawn(move || {
                     while port.clone().is_wanted() || !promise.is_answered() {

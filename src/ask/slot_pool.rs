@@ -1,10 +1,9 @@
-//! Memory for reply slots: a small free list in each thread, so that asking allocates nothing in the
-//! steady state.
+//! Memory for reply slots: a small free list in each thread, so asking allocates nothing in the steady state.
 //!
-//! Blocks come in [`CLASS_COUNT`] sizes, all with one alignment, and a list holds blocks of one size only;
-//! so whatever a block carried before, it fits what it carries next. Larger and over-aligned slots go to
-//! the allocator each time. A list holds at most [`KEPT_MAX`] blocks: where one thread asks and another
-//! is last to leave, blocks drift to the latter and are freed there.
+//! Blocks come in [`CLASS_COUNT`] sizes, all with one alignment, and a list holds blocks of one size only. So a block
+//! fits each later slot of its class. Larger and over-aligned slots go to the allocator each time. A list holds at most
+//! [`KEPT_MAX`] blocks: where one thread asks and another is last to leave, blocks drift to the latter and are freed
+//! there.
 //!
 //! The lists are plain cells and no borrow is held over a call of the allocator, which may be the user's
 //! and may send messages itself.
@@ -20,14 +19,14 @@ const BLOCK_ALIGN: usize = 16;
 /// Blocks of class `n` have `(n + 1) * SIZE_STEP` bytes.
 const SIZE_STEP: usize = 32;
 const CLASS_COUNT: usize = 8;
-/// How many free blocks of one class a thread keeps: at most 64 × (32 + … + 256) bytes = 72 KiB in all.
-/// None in models, where the allocator is to see each slot come and go; lists are a thread's own.
+/// The number of free blocks of one class that a thread keeps: at most 64 × (32 + … + 256) bytes = 72 KiB in all. None
+/// in models, where the allocator must see each slot come and go; a thread's lists are its own.
 const KEPT_MAX: usize = if cfg!(pointsman_loom) { 0 } else { 64 };
 
 const _: () = assert!(SIZE_STEP >= size_of::<FreeBlock>() && BLOCK_ALIGN >= align_of::<FreeBlock>());
 const _: () = assert!(SIZE_STEP % BLOCK_ALIGN == 0);
 
-/// What a free block holds.
+/// The content of a free block.
 struct FreeBlock {
     next: *mut FreeBlock,
 }
@@ -53,10 +52,10 @@ impl FreeList {
         Some(block.cast())
     }
 
-    /// Keeps the block; `false` when the list is full.
+    /// Keeps the block; returns `false` when the list is full.
     ///
     /// # Safety
-    /// * `block` has the layout of this list's class, and nobody uses it any more.
+    /// * `block` has the layout of this list's class, and is no longer in use.
     unsafe fn push(&self, block: NonNull<u8>) -> bool {
         if self.length.get() >= KEPT_MAX {
             return false;
@@ -102,7 +101,7 @@ const fn class_of<T>() -> Option<usize> {
     if align_of::<T>() <= BLOCK_ALIGN && class < CLASS_COUNT { Some(class) } else { None }
 }
 
-/// The layout of what [`take`] gives for a `T`.
+/// The layout of the memory that [`take`] gives for a `T`.
 const fn block_layout<T>() -> Layout {
     match class_of::<T>() {
         Some(class) => class_layout(class),
@@ -114,7 +113,7 @@ const fn block_layout<T>() -> Layout {
 #[inline]
 pub(crate) fn take<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0) };
-    // A thread that has destroyed its thread-locals already goes to the allocator.
+    // A thread that has destroyed its thread-locals already uses the allocator.
     let kept = class_of::<T>().and_then(|class| FREE.try_with(|free| free.0[class].pop()).ok().flatten());
     kept.map_or_else(allocate::<T>, NonNull::cast)
 }
@@ -127,11 +126,11 @@ fn allocate<T>() -> NonNull<T> {
     NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout)).cast()
 }
 
-/// Takes back memory that [`take`] gave, in whichever thread.
+/// Takes back memory that [`take`] gave, in any thread.
 ///
 /// # Safety
 /// * `block` comes from `take::<T>()` for the same `T`.
-/// * The `T` in it was dropped or moved out, and nobody uses the memory any more.
+/// * The `T` in it was dropped or moved out, and the memory is no longer in use.
 #[inline]
 pub(crate) unsafe fn put_back<T>(block: NonNull<T>) {
     let block = block.cast::<u8>();

@@ -1,18 +1,18 @@
-//! How long a thread that waits for an answer stays awake before it parks.
+//! The spin policy: the time for which a thread that waits for an answer stays awake before it parks.
 //!
 //! Parking costs two system calls and two switches of threads, and where the core falls idle meanwhile some 10 to 50 µs
-//! until it is up again. An answer from an actor that runs takes less than one, so a thread waits awake at first:
+//! until it is up again. An answer from an actor that runs takes less than 1 µs, so a thread waits awake at first:
 //!
-//! 1. [`LOOKS`] looks, with a pause of the processor in between: about 1 µs. That is what an answer takes whose actor runs
+//! 1. [`LOOKS`] looks, with a pause of the processor in between: about 1 µs. An answer takes so long if its actor runs
 //!    on another core.
-//! 2. Then it yields and looks, for [`AWAKE_MAX`] at most. That is what an answer takes whose worker has to be woken;
-//!    and where worker and asker share a core, the first yield lets the worker work.
+//! 2. Then it yields and looks, for [`AWAKE_MAX`] at most. An answer takes so long if its worker has to be woken. Where
+//!    worker and asker share a core, the first yield lets the worker work.
 //!
-//! The second step is left out after [`VAIN_MAX`] waits in a row that parked all the same, but for each
-//! [`TRIED_EVERY`]th, to notice when answers come sooner. So a thread whose answers take long burns 1 µs and a
-//! sixteenth of 20 for each of them, and one that waits for nothing burns nothing.
+//! The second step is left out after [`VAIN_MAX`] waits in a row that parked all the same. Each [`TRIED_EVERY`]th wait
+//! still takes it, to notice when answers come sooner. So a thread whose answers take long burns 1 µs and a sixteenth
+//! of 20 µs for each of them, and a thread that waits for nothing burns nothing.
 //!
-//! Nor does it yield on a machine where that loses the core; see [`YieldGuard`].
+//! A thread does not yield on a machine where the yield loses the core; see [`YieldGuard`].
 
 use crate::ask::yield_guard::YieldGuard;
 use crate::sync::{hint, per_thread};
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 /// Looks before the first yield.
 const LOOKS: u32 = 32;
 
-/// How long a thread yields.
+/// The longest time for which a thread yields.
 const AWAKE_MAX: Duration = Duration::from_micros(20);
 
 /// Waits in vain after which a thread stops yielding.
 const VAIN_MAX: u32 = 4;
 
-/// Each wait of so many yields even then.
+/// After that, every so many waits a thread still yields.
 const TRIED_EVERY: u32 = 16;
 
 per_thread! {
@@ -39,7 +39,7 @@ per_thread! {
     static YIELD_GUARD: YieldGuard = YieldGuard::new();
 }
 
-/// What a thread has learnt from the waits before.
+/// The experience of a thread from its earlier waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SpinPolicy {
     /// Waits in a row in which no answer came before the park.
@@ -60,7 +60,7 @@ impl SpinPolicy {
     }
 }
 
-/// Waits awake for `is_answered`, for as long as that pays; what it is then is for the caller to see.
+/// Waits awake for `is_answered`, for as long as that pays; the caller looks at the result itself.
 #[inline]
 pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
     // In a model each look is a branch to explore, and none of them decides anything.
@@ -69,7 +69,7 @@ pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
     }
     for _ in 0..LOOKS {
         if is_answered() {
-            // Mostly there is nothing to forget, and nothing is written.
+            // In most cases the count is 0 already, and nothing is written.
             return SPIN_POLICY.with(|kept| {
                 if kept.get().in_vain != 0 {
                     kept.set(kept.get().after_a_wait(true));
@@ -89,7 +89,7 @@ fn wait_on(is_answered: &dyn Fn() -> bool) {
     SPIN_POLICY.with(|kept| kept.set(spin_policy.after_a_wait(was_answered)));
 }
 
-/// Yields for [`AWAKE_MAX`], or until there is an answer; whether there is.
+/// Yields for [`AWAKE_MAX`], or until there is an answer; returns whether there is.
 fn yield_until(yield_guard: &YieldGuard, is_answered: &dyn Fn() -> bool) -> bool {
     let began = Instant::now();
     let mut now = began;

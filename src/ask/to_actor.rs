@@ -1,4 +1,4 @@
-//! Asks whose answer is a message to the actor that asked.
+//! Asks whose answer is a message to the asking actor.
 
 use crate::ask::ask::Ask;
 use crate::ask::ask_clock::{AskClock, Asked};
@@ -16,7 +16,7 @@ use std::sync::Arc as StdArc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Turns the outcome into a message for the actor that asked.
+/// Turns the outcome into a message for the asking actor.
 struct Answer<M, F> {
     asker: ActorRef<M>,
     asked: Asked,
@@ -32,7 +32,7 @@ struct State<F> {
 
 struct Armed {
     timer: TimerHandle,
-    /// Of a thread that sends the request meanwhile, and need not once the outcome is there.
+    /// The waker of a thread that still sends the request. It need not send once the outcome is there.
     sender: Option<Waker>,
 }
 
@@ -71,7 +71,7 @@ where
     }
 
     fn wake(&self, waker: &Waker) {
-        // A bell's, and so no user code.
+        // The waker rings a bell, and so runs no user code.
         if let Some(armed) = &mut lock(&self.0.state).armed {
             armed.sender = Some(waker.clone());
             return;
@@ -101,7 +101,7 @@ impl<R: Send + 'static> Ask<R> {
         };
         let message = N::from(Call::new(request, reply_to));
         let sent = match bound.until() {
-            // It waits for room for as long as the mailbox says.
+            // The request waits for room for as long as the mailbox says.
             None => target.send(message),
             Some(until) => {
                 let (sent, put_off) = put_off(|| target.send_putting_off(message));
@@ -113,14 +113,14 @@ impl<R: Send + 'static> Ask<R> {
             }
         };
         if let Err(refused) = sent {
-            // Before the message is dropped, whose port would say `NoReply`.
+            // Before the message is dropped: its port would report `NoReply`.
             handle.undeliverable(AskError::refused(&refused));
             target.dead_letter(refused);
         }
     }
 
-    /// A port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
-    /// `deadline`. None if that is now: then the asker has been told. An error names the path of `asked`.
+    /// Makes a port whose outcome goes to `asker` as the message that `wrap` makes of it, at the latest after
+    /// `deadline`. `None` if the deadline is now: then the asker has been told. An error names the path of `asked`.
     pub(crate) fn port_to_actor<M: Send + 'static>(
         asker: ActorRef<M>,
         asked: Asked,
@@ -141,19 +141,19 @@ impl<R: Send + 'static> Ask<R> {
     }
 }
 
-/// The limit of a question, which bounds its wait for room as well.
+/// The deadline of an ask, which bounds its wait for room as well.
 pub(crate) struct Bound {
-    /// When it is over, and by whose clock.
+    /// The time of the deadline, and its clock.
     at: Option<(Duration, AskClock)>,
 }
 
 impl Bound {
-    /// From now, by the clock of the asker's system.
+    /// Sets the deadline from now, by the clock of the asker's system.
     pub(crate) fn new<M: Send + 'static>(asker: &ActorRef<M>, limit: Option<Duration>) -> Self {
         Self::by(limit, || asker.ask_clock())
     }
 
-    /// From now, by this clock.
+    /// Sets the deadline from now, by this clock.
     pub(crate) fn by(limit: Option<Duration>, clock: impl FnOnce() -> AskClock) -> Self {
         let at = limit.and_then(|limit| {
             let clock = clock();
@@ -162,13 +162,13 @@ impl Bound {
         Self { at }
     }
 
-    /// When it is over, if it ever is.
+    /// The bound of a wait for room, if there is a deadline.
     pub(crate) fn until(&self) -> Option<WaitBound<'_>> {
         self.at.as_ref().map(|(at, clock)| WaitBound { at: *at, clock: &**clock })
     }
 
-    /// Sends by `send`, and waits for room until the limit, or until what is `awaited` is there; returns what has waited in
-    /// vain, if anything has. A message that is refused meanwhile is sent once more by `way_back`.
+    /// Sends by `send`, and waits for room until the deadline, or until `awaited` is there. Returns the deliveries that
+    /// have waited in vain, if there are any. A message that is refused meanwhile is sent once more by `way_back`.
     pub(crate) fn send<R>(
         &self,
         counters: impl FnOnce() -> Option<StdArc<SystemCore>>,
@@ -184,7 +184,7 @@ impl Bound {
     }
 }
 
-/// Waits for room until the limit, and tells what has become of the request unless it is accepted.
+/// Waits for room until the deadline, and tells the outcome of the request unless it is accepted.
 #[cold]
 fn wait_for_room<R>(
     unsent: DeferredSend,
@@ -193,7 +193,7 @@ fn wait_for_room<R>(
     handle: &mut SinkHandle<R>,
 ) {
     let in_vain = unsent.wait(Some(until), handle);
-    // Before the request is dropped, whose port would say `NoReply`.
+    // Before the request is dropped: its port would report `NoReply`.
     match limit {
         _ if in_vain.is_empty() => {}
         Some(limit) if in_vain.is_late() => handle.time_out(limit),

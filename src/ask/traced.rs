@@ -1,4 +1,4 @@
-//! Asks that want to know who answered.
+//! Asks that learn the path of the replier.
 
 use crate::ask::ask::Ask;
 use crate::ask::error::Outcome;
@@ -8,23 +8,23 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::path::actor_path::ActorPath;
 
-/// A reply, and who gave it: of [`ActorRef::ask_traced`].
+/// A reply with the path of its replier: the answer of [`ActorRef::ask_traced`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TracedReply<R> {
     /// The reply.
     pub reply: R,
-    /// Who gave it.
+    /// The path of the replier.
     pub routee: ActorPath,
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// As [`ask`](Self::ask), for those who want to know which routee has answered.
+    /// Asks as [`ask`](Self::ask) does, and returns the path of the routee that has answered, too.
     ///
-    /// [`ScatterGatherFirstCompleted`] and [`TailChopping`] name the routee whose reply was taken. If that is such
-    /// a router itself, its routee is named: always the one that the innermost of them asked. Whatever else
-    /// stands behind this reference is named itself: an actor by its path, a router that only passes messages
-    /// on by its own.
+    /// [`ScatterGatherFirstCompleted`] and [`TailChopping`] name the routee whose reply was taken. If that routee is
+    /// such a router itself, its routee is named: always the routee that the innermost of these routers asked. Any
+    /// other recipient behind this reference is named itself: an actor by its path, and a router that only passes
+    /// messages on by its own path.
     ///
     /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
     /// [`TailChopping`]: crate::routing::TailChopping
@@ -61,7 +61,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-/// Puts the name to the reply.
+/// Adds the path of the replier to the reply.
 struct Traced<R> {
     to: ReplyTo<TracedReply<R>>,
     asked: Option<AnyActorRef>,

@@ -1,5 +1,5 @@
-//! What may be told to the dead letters about one type of message: that its letters are of no interest, and
-//! who wants the messages themselves.
+//! The rules for dead letters of a single type of message: a mark that suppresses its letters, and a sink that gets the
+//! messages themselves.
 
 use crate::ask::fork::{Answerable, Attempt};
 use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists, Mark, Sink};
@@ -9,12 +9,12 @@ use std::any::TypeId;
 use std::sync::Arc as StdArc;
 
 impl DeadLetters {
-    /// Marks the messages of type `M` for which `is_suppressed` is true: what becomes of them when nobody takes
-    /// them is of no interest. They are counted, and published as
-    /// [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter) instead of as [`DeadLetter`](crate::DeadLetter), and are never logged.
-    /// One mark for each type: the last one counts. To mark the type as a whole: `suppress(|_: &M| true)`.
+    /// Marks the messages of type `M` for which `is_suppressed` is true: their dead letters are suppressed. They are
+    /// counted, and published as [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter) instead of as
+    /// [`DeadLetter`](crate::DeadLetter), and are never logged. There is one mark for each type: the last one counts.
+    /// To mark the type as a whole: `suppress(|_: &M| true)`.
     ///
-    /// Control (stop, poison pill, kill, notices of termination) is no message here, and never a dead letter.
+    /// Control (stop, poison pill, kill, termination notices) is no message here, and never a dead letter.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -31,25 +31,25 @@ impl DeadLetters {
     ///
     /// # Concurrency
     ///
-    /// Runs on the thread that met the dead letter. A letter without its message, as of one that was lost in a
-    /// panic, is not suppressed.
+    /// `is_suppressed` runs on the thread that met the dead letter. A letter without its message, as of a message that
+    /// was lost in a panic, is not suppressed.
     pub fn suppress<M: 'static>(&self, is_suppressed: impl Fn(&M) -> bool + Send + Sync + 'static) {
         self.rules.mark(Mark(Box::new(is_suppressed)));
     }
 
-    /// Hands every undelivered message of type `M` to `sink`, instead of dropping it: refused ones, ones left
-    /// in a mailbox, ones that a full mailbox lets go. Each is handed over once, after the ledger has counted it
-    /// (it stays a dead letter) and the subscribers have been told. Ends when the subscription is dropped.
+    /// Hands every undelivered message of type `M` to `sink`, instead of dropping it: refused messages, messages left
+    /// in a mailbox, and messages that a full mailbox drops. Each is handed over once, after the ledger has counted it
+    /// (it stays a dead letter) and the subscribers have been told. The sink ends when the subscription is dropped.
     ///
-    /// A letter whose message is gone brings none: of one that was lost in a panic, of one that a routing logic let fall,
-    /// and of a copy that one recipient of a keyed group or a topology has refused and that went on to the next.
+    /// A letter whose message is gone brings no message: that of a message that was lost in a panic, of a message that
+    /// a routing logic dropped, and of a copy that one recipient of a keyed group or a topology has refused and that
+    /// went on to the next.
     ///
-    /// **Reply ports.** Whoever has asked is told before, and never waits for what the sink does with the
-    /// message: a refused request fails with [`AskError::Undeliverable`](crate::AskError::Undeliverable); one
-    /// that is found in a mailbox loses its reply port before the sink sees it, and fails with
-    /// [`AskError::NoReply`](crate::AskError::NoReply), even if the sink keeps the message. So replies to such a
-    /// message are late. The port is found by [`Answerable`], which `#[derive(Message)]` writes; for other types
-    /// see [`take_by`](Self::take_by).
+    /// **Reply ports.** The asker is told before, and never waits for the sink. A refused request fails with
+    /// [`AskError::Undeliverable`](crate::AskError::Undeliverable). A request that is found in a mailbox loses its
+    /// reply port before the sink sees it, and fails with [`AskError::NoReply`](crate::AskError::NoReply), even if the
+    /// sink keeps the message. So replies to such a message are late. [`Answerable`] finds the port, and
+    /// `#[derive(Message)]` implements it; for other types see [`take_by`](Self::take_by).
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -92,12 +92,12 @@ impl DeadLetters {
     ///
     /// # Errors
     ///
-    /// [`DeadLetterSinkExists`] if the type has a sink: a message can be had once.
+    /// [`DeadLetterSinkExists`] if the type has a sink: a message can be handed over only once.
     ///
     /// # Concurrency
     ///
-    /// Runs on the thread that met the dead letter, and should be short. Messages that die while a sink or a
-    /// subscriber runs on the same thread are counted and dropped, so that nothing goes round.
+    /// `sink` runs on the thread that met the dead letter, and should be short. Messages that become dead letters while
+    /// a sink or a subscriber runs on the same thread are counted and dropped, so there is no endless circle.
     pub fn take<M: Answerable + Send + 'static>(
         &self,
         sink: impl Fn(DeadLetterMessage<M>) + Send + Sync + 'static,
@@ -108,8 +108,8 @@ impl DeadLetters {
         self.take_by(close, sink)
     }
 
-    /// As [`take`](Self::take) for messages that are not [`Answerable`]: `close` takes the reply ports out of a
-    /// message, and drops them; `|_| {}` is right for messages without ports.
+    /// Takes messages as [`take`](Self::take) does, for messages that are not [`Answerable`]: `close` takes the reply
+    /// ports out of a message, and drops them; `|_| {}` is right for messages without ports.
     ///
     /// # Errors
     ///

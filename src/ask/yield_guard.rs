@@ -1,9 +1,9 @@
-//! Yielding while that is no loss.
+//! The yield guard: it allows a thread to yield while that is no loss.
 //!
-//! A yield lets whoever shares the core go on, and costs half a microsecond where nobody does. But on a machine that
-//! has more to do than cores it may cost a time slice, of some milliseconds: whoever yields goes behind all others,
-//! while a thread that was parked and is woken goes before them. So a thread that has lost its core in a yield yields no
-//! more for a hundred times as long; then it loses one part in a hundred at most.
+//! A yield lets another thread on the same core go on, and costs half a microsecond where there is none. But on a
+//! machine that has more to do than cores a yield may cost a time slice, of some milliseconds: the yielding thread goes
+//! behind all others, while a thread that was parked and is woken goes before them. So a thread that has lost its core
+//! in a yield does not yield for a hundred times as long; then it loses at most one part in a hundred.
 
 use crate::sync::thread;
 use std::cell::Cell;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// A yield that took so long has lost the core.
 const LOST_MIN: Duration = Duration::from_micros(200);
 
-/// So many times what was lost passes before the next yield.
+/// The next yield comes after so many times the lost time.
 const REGRET: u32 = 100;
 
-/// What a thread has learnt from its yields.
+/// The experience of a thread from its yields.
 #[derive(Debug)]
 pub(crate) struct YieldGuard {
-    /// Others need the core until then.
+    /// Other threads need the core until then.
     crowded_until: Cell<Option<Instant>>,
 }
 
@@ -27,7 +27,7 @@ impl YieldGuard {
         Self { crowded_until: Cell::new(None) }
     }
 
-    /// Whether a yield is worth its risk.
+    /// Returns whether a yield is worth its risk.
     pub(crate) fn may_yield(&self, now: Instant) -> bool {
         self.crowded_until.get().is_none_or(|until| now >= until)
     }
@@ -40,7 +40,7 @@ impl YieldGuard {
         self.learn(took, began + took);
     }
 
-    /// A yield that took so long has ended now.
+    /// Learns from a yield that has ended now, and that took so long.
     fn learn(&self, took: Duration, now: Instant) {
         if took >= LOST_MIN {
             self.crowded_until.set(now.checked_add(REGRET * took));

@@ -20,19 +20,21 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Takes messages of type `M`: an actor, a router, an adapter, a function, anything.
+/// A reference to a recipient of messages of type `M`: an actor, a router, an adapter, a function, or another
+/// recipient.
 ///
-/// What stands behind it cannot be told from the type. One word; `Option<ActorRef<M>>` is no larger.
+/// The type does not tell the kind of recipient. A reference is one word; `Option<ActorRef<M>>` is no larger.
 ///
 /// # Equality
 ///
-/// Equal references mean the same: the same incarnation of the same actor, the same router, the same group or
-/// [key](crate::group::Group::key) of it, the same path at which [nobody](crate::SystemRef::empty_ref) is. Of
-/// [adapters](Self::contramap) those are equal that have the same target and functions of the same type which have captured
-/// nothing, as [`narrow`](Self::narrow) has; of adapters with other functions, of [functions](Self::from_fn) and of
-/// [recipients](Self::to_recipient) only clones of one reference are. Equal references have equal hashes. Their order is
-/// that of their paths (right to left, as in Akka), then of their incarnations; what has no path stands at `/deadLetters`,
-/// in an order that another run need not have.
+/// Equal references mean the same recipient: the same incarnation of the same actor, the same router, the same group or
+/// [key](crate::group::Group::key) of it, or the same path of an [empty reference](crate::SystemRef::empty_ref).
+/// [Adapters](Self::contramap) are equal if they have the same target and functions of the same type which have
+/// captured nothing, as [`narrow`](Self::narrow) has. Adapters with other functions, references to
+/// [functions](Self::from_fn) and to [recipients](Self::to_recipient) are equal only if they are clones of one
+/// reference. Equal references have equal hashes. References are ordered by their paths (right to left, as in Akka),
+/// then by their incarnations. A recipient without a path is at `/deadLetters`, in an order that another run need not
+/// have.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -47,16 +49,16 @@ use std::ptr::NonNull;
 /// assert_eq!(idle.narrow::<u32>(), idle.narrow::<u32>());
 /// assert_eq!(idle.contramap(u64::from_be), idle.contramap(u64::from_be));
 /// let plus = |number: u64| idle.contramap(move |other: u64| number + other);
-/// assert_ne!(plus(1), plus(1)); // what was captured cannot be compared
+/// assert_ne!(plus(1), plus(1)); // captured values cannot be compared
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Delivery
 ///
-/// Messages of one sender (a thread, or an actor wherever it runs) to one actor are handled in the order sent. A message
-/// that cannot be delivered is a dead letter ([`tell`](Self::tell)) or comes back ([`try_tell`](Self::try_tell)); it
-/// never vanishes.
+/// Messages of one sender (a thread, or an actor wherever it runs) to one actor are handled in the order sent. A
+/// message that cannot be delivered is a dead letter ([`tell`](Self::tell)) or comes back
+/// ([`try_tell`](Self::try_tell)); it never vanishes.
 pub struct ActorRef<M>(pub(crate) NonNull<Header>, PhantomData<fn(M)>);
 
 // SAFETY: a reference only hands messages over, so it is as free to move as the messages are.
@@ -88,7 +90,7 @@ impl<M: Send + 'static> ActorRef<M> {
         unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
     }
 
-    /// What stands behind: an actor's cell, or something else.
+    /// Returns the recipient behind the reference: an actor's cell, or a recipient of another kind.
     #[inline]
     pub(crate) fn target(&self) -> Target<'_, M> {
         // SAFETY: the reference keeps the allocation alive.
@@ -101,8 +103,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Sends a message. Never blocks (but see [`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)) and never fails: what
-    /// cannot be delivered is a dead letter, counted and shown to
+    /// Sends a message. Never blocks (but see [`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)) and never fails: a
+    /// message that cannot be delivered is a dead letter, counted and shown to
     /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
     pub fn tell(&self, message: impl Into<M>) {
@@ -115,24 +117,25 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// Each holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
+    /// Each error holds the message. [`SendError::Full`] when the mailbox is bounded, full, and refuses;
     /// [`SendError::Closed`] when the actor has stopped.
     ///
-    /// Of a router:
+    /// A router returns:
     ///
-    /// - `OverflowPolicy` when the mailbox of the routee that was chosen is full, or the queue of a
-    ///   [balancing pool](crate::routing::Balancing). No other routee is tried.
-    /// - [`SendError::NoRoutee`] when there is no routee, or all have stopped. For each that has, the next one is tried.
+    /// - `Full` when the mailbox of the chosen routee is full, or the queue of a [balancing
+    ///   pool](crate::routing::Balancing). No other routee is tried.
+    /// - [`SendError::NoRoutee`] when there is no routee, or all have stopped. For each stopped routee, the next routee
+    ///   is tried.
     /// - `Closed` when the router itself has stopped or [drains](crate::Router::drain).
     /// - [`SendError::Cycle`] and [`SendError::BadPick`] when routers, or a logic, are wrong.
     ///
-    /// A router among the routees that is full, or has no routee, is passed over like one that has stopped; if nobody is
-    /// left then, it is `OverflowPolicy` if any of those was full. A router that sends copies returns no error for a copy, which is a
-    /// dead letter if it is refused; nor does a [group by path](crate::routing::RouterBuilder::group_at) where nobody is
-    /// there.
+    /// A router among the routees that is full, or has no routee, is passed over like a stopped routee. If no routee is
+    /// left then, the error is `Full` if any of those routers was full. A router that sends copies returns no error for
+    /// a copy: a refused copy is a dead letter. A [group by path](crate::routing::RouterBuilder::group_at) returns no
+    /// error if there is no actor at its paths.
     ///
-    /// Of a keyed [group](crate::group::Group), whether it is told itself or by a router: [`SendError::Discarded`] when
-    /// its inner router says that the message is for nobody.
+    /// A keyed [group](crate::group::Group) returns [`SendError::Discarded`], whether the message comes to the group
+    /// directly or through a router, when its inner router names no key for the message.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {
@@ -142,13 +145,14 @@ impl<M: Send + 'static> ActorRef<M> {
         })
     }
 
-    /// Counts a message as sent and delivers it. A wait for room that it begins at an actor is its own, and never put off.
+    /// Counts a message as sent and delivers it. A wait for room that begins at an actor is done here, and never
+    /// deferred.
     #[inline]
     pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
         self.count_and_send::<false>(message)
     }
 
-    /// As [`send`](Self::send), where waits for room may be [put off](deferred_send::put_off).
+    /// Sends as [`send`](Self::send) does, where waits for room may be [deferred](deferred_send::put_off).
     #[inline]
     pub(crate) fn send_putting_off(&self, message: M) -> Result<(), SendError<M>> {
         self.count_and_send::<true>(message)
@@ -179,8 +183,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// As [`forward_counted`](Self::forward_counted), of a part of a send that puts waits for room off: what waits behind this reference
-    /// goes [back](Self::way_back) to it.
+    /// Forwards as [`forward_counted`](Self::forward_counted) does, for a part of a send that defers waits for room: a
+    /// message that waits behind this reference goes [back](Self::way_back) to it.
     #[cold]
     pub(crate) fn pass_on_returning(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let (done, put_off) = deferred_send::put_off(|| self.forward_counted(message));
@@ -190,8 +194,9 @@ impl<M: Send + 'static> ActorRef<M> {
         done
     }
 
-    /// What a message that has waited for room behind this reference, and was refused since its actor has ended, is to be
-    /// sent by once more: an `ActorRef` to what chooses who gets it. `None` if nothing does.
+    /// Returns the reference by which a message is sent once more, after it has waited for room behind this reference
+    /// and was refused since its actor has ended: an `ActorRef` to the recipient that chooses. `None` if no recipient
+    /// behind this reference chooses.
     #[cold]
     pub(crate) fn way_back(&self) -> Option<Box<dyn std::any::Any + Send>> {
         let Target::Foreign(foreign) = self.target() else { return None };
@@ -202,7 +207,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Hands a message to what is no actor. `Handled` is returned only where nobody has counted it.
+    /// Delivers a message to a recipient that is no actor. Returns `Handled` only where no ledger has counted the
+    /// message.
     #[inline]
     fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let accepted = foreign.recipient.deliver(message)?;
@@ -213,7 +219,7 @@ impl<M: Send + 'static> ActorRef<M> {
         Ok(accepted)
     }
 
-    /// Whether a router is behind.
+    /// Returns whether the recipient is a router.
     pub(crate) fn is_router(&self) -> bool {
         match self.target() {
             Target::Local(_) => false,
@@ -221,7 +227,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Whether a ledger counts what is sent here; what no ledger counts, its sender must.
+    /// Returns whether a ledger counts the messages sent here; the sender must count messages that no ledger counts.
     #[inline]
     pub(crate) fn is_counted(&self) -> bool {
         match self.target() {
@@ -230,10 +236,10 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it. `PUTS_OFF`: the wait for room may be
-    /// [put off](deferred_send::put_off).
-    // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code that
-    // has nothing to do with it.
+    /// Puts a message into an actor's mailbox, and schedules the actor if that woke it. `PUTS_OFF`: the wait for room
+    /// may be [deferred](deferred_send::put_off).
+    // Always: a call of its own costs each send 12 instructions, and whether it is inlined otherwise changed with code
+    // that has nothing to do with it.
     #[inline(always)]
     pub(crate) fn push<const PUTS_OFF: bool>(
         &self,
@@ -245,9 +251,9 @@ impl<M: Send + 'static> ActorRef<M> {
         })
     }
 
-    /// All but the usual push: see [`Mailbox::push_or`](crate::mailbox::mailbox::Mailbox::push_or). Returns what was refused, as do
-    /// the others that lie out of the way of a send: the place of a result would be that of the usual `Ok`, too, and be
-    /// copied with it from one caller to the next, a message's size and more.
+    /// Handles all cases but the usual push: see [`Mailbox::push_or`](crate::mailbox::mailbox::Mailbox::push_or).
+    /// Returns the refused message, as do the other functions off the fast path of a send: the place of a result would
+    /// be that of the usual `Ok`, too, and be copied with it from one caller to the next, a message's size and more.
     #[inline(never)]
     fn send_slow<const PUTS_OFF: bool>(
         &self,
@@ -262,7 +268,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Does what an accepted push asks of its caller.
+    /// Takes the steps that an accepted push requires of its caller.
     #[inline]
     pub(crate) fn settle(
         &self,
@@ -283,7 +289,7 @@ impl<M: Send + 'static> ActorRef<M> {
         unsafe { crate::core::cell::schedule(self.0) };
     }
 
-    /// A ring made room by letting its oldest message go.
+    /// Accounts for the oldest message, which a displacing mailbox dropped to make room.
     #[cold]
     pub(crate) fn displaced(&self, local: &Local<M>, pushed: Pushed<M>) {
         if let Pushed::Displaced { oldest, wake } = pushed {
@@ -329,7 +335,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Whether the calling thread must not wait for this local actor to make room, or would do so for ever.
+    /// Returns whether the calling thread must not wait for this local actor to make room, or would wait for ever.
     pub(crate) fn waits_in_vain(&self) -> bool {
         crate::dispatch::may_block::must_not_wait() || self.any_local().runs_only_here()
     }
@@ -347,7 +353,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// The system that counts what is sent here.
+    /// The system that counts the messages sent here.
     pub(crate) fn system(&self) -> Option<std::sync::Arc<crate::core::system::SystemCore>> {
         match self.target() {
             Target::Local(local) => Some(local.core.system.clone()),
@@ -355,10 +361,10 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    // ---- what it is
+    // ---- identity and load
 
-    /// The untyped reference to the actor behind: a router's is its head. `None` if there is none, as
-    /// behind a function.
+    /// The untyped reference to the actor behind this reference; for a router, its head. `None` if there is no actor,
+    /// as behind a function.
     pub fn untyped(&self) -> Option<AnyActorRef> {
         match self.target() {
             Target::Local(_) => Some(self.any_local()),
@@ -373,7 +379,7 @@ impl<M: Send + 'static> ActorRef<M> {
         unsafe { AnyActorRef::retain(self.0) }
     }
 
-    /// Where it stands in the tree of actors; `/deadLetters` for what stands nowhere.
+    /// The path in the tree of actors; `/deadLetters` for a recipient without a place in the tree.
     pub fn path(&self) -> ActorPath {
         match self.untyped() {
             Some(any) => any.path(),
@@ -381,12 +387,13 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// A number that tells this incarnation from others at the same path; 0 for what stands nowhere.
+    /// A number that distinguishes this incarnation from others at the same path; 0 for a recipient without a place in
+    /// the tree.
     pub fn uid(&self) -> u32 {
         self.untyped().map_or(0, |any| any.uid())
     }
 
-    /// Whether messages are refused: the actor has stopped, or the router has.
+    /// Returns whether messages are refused: the actor or the router has stopped.
     #[inline]
     #[doc(alias = "is_alive")]
     pub fn is_closed(&self) -> bool {
@@ -396,7 +403,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// How much there is to do behind it; a router's load is that of its least loaded routee.
+    /// The load of the recipient; a router's load is that of its least loaded routee.
     #[inline]
     pub fn load(&self) -> RecipientLoad {
         match self.target() {
@@ -405,7 +412,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// The [rank](RecipientLoad::rank) of its load, without a detour by way of it where many are compared.
+    /// The [rank](RecipientLoad::rank) of the load. It is computed without a `RecipientLoad`, for comparisons of many
+    /// recipients.
     #[inline]
     pub(crate) fn rank(&self) -> u64 {
         match self.target() {
@@ -414,9 +422,9 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// What waits for the actor, the message being handled left out: messages in the mailbox and
-    /// [stashed](crate::Context::stash), ticks that are due, and notices of ended actors, as
-    /// [`AnyActorRef::queued`] says. `None` where there is no count.
+    /// The number of entries that wait for the actor, without the message being handled: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks that are due, and termination notices, as [`AnyActorRef::queued`] says.
+    /// `None` where there is no count.
     pub fn queued(&self) -> Option<usize> {
         if let Target::Local(_) = self.target() {
             return Some(self.any_local().queued());
@@ -436,34 +444,33 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Ends the actor once it has handled everything that this thread has sent so far.
+    /// Ends the actor once it has handled all messages that this thread has sent so far.
     ///
-    /// Behind a router's reference, and a [backoff supervisor's](crate::pattern::Backoff), stands an actor that
-    /// messages pass by: it ends at once, and its children with it, whatever lies in their mailboxes.
+    /// The actor behind a router's reference, or behind a [backoff supervisor's](crate::pattern::Backoff), is one that messages
+    /// do not pass through: it ends at once, and its children with it, regardless of the messages in their mailboxes.
     pub fn poison(&self) {
         if let Some(any) = self.untyped() {
             any.poison();
         }
     }
 
-    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
-    /// decides what then happens, by default it stops.
+    /// Makes the actor fail once it has handled all messages that this thread has sent so far. Its parent decides what
+    /// happens then; by default the actor stops.
     pub fn kill(&self) {
         if let Some(any) = self.untyped() {
             any.kill();
         }
     }
 
-    /// What stands behind, as a number: another than that of everything else, for as long as this reference is
-    /// kept.
+    /// The address of the recipient as a number, which is unique as long as this reference is kept.
     pub(crate) fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
 
     // ---- adapters
 
-    /// A reference that takes only a part of the protocol: `N` goes in, `M` arrives. Two of one reference are
-    /// [equal](#equality).
+    /// Makes a reference that takes only a part of the protocol: it takes `N`, and `M` arrives. Two such references
+    /// made of the same reference are [equal](#equality).
     pub fn narrow<N>(&self) -> ActorRef<N>
     where
         N: Send + 'static,
@@ -472,16 +479,16 @@ impl<M: Send + 'static> ActorRef<M> {
         self.contramap(M::from)
     }
 
-    /// A reference that takes `N` and sends what `change` makes of it. `change` runs on the sender's thread
-    /// and may capture; when it panics, the message is gone and counted as a dead letter. So is what the
-    /// target refuses, even of [`try_tell`](Self::try_tell): it cannot be changed back.
+    /// Makes a reference that takes `N` and sends the result of `change`. `change` runs on the sender's thread and may
+    /// capture values. When it panics, the message is lost and counted as a dead letter. A message that the target
+    /// refuses is a dead letter too, even for [`try_tell`](Self::try_tell): it cannot be changed back.
     ///
-    /// Two of one reference are [equal](#equality) if `change` is the same function, or the same closure that captures
-    /// nothing. With a closure that captures something, or a pointer to a function, only clones of one adapter are equal:
-    /// keep the adapter where it is needed again, as to unsubscribe it.
+    /// Two adapters of the same reference are [equal](#equality) if `change` is the same function, or the same closure
+    /// that captures nothing. With a closure that captures something, or a pointer to a function, only clones of one
+    /// adapter are equal: keep the adapter if it is needed again, for example to unsubscribe it.
     ///
-    /// An adapter calls what it was made of, so one of one of one, and so on, takes more and more of the sender's stack: a
-    /// thousand are no harm, many thousands overflow it. Make adapters of the reference that stands behind all of them.
+    /// An adapter calls its target, so a long chain of adapters of adapters takes more and more of the sender's stack:
+    /// a thousand are no harm, many thousands overflow it. Make adapters of the reference behind all of them instead.
     pub fn contramap<N: Send + 'static>(
         &self,
         change: impl Fn(N) -> M + Send + Sync + 'static,
@@ -490,19 +497,19 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-/// What stands behind a reference: an actor, by its cell, or anything else.
+/// The recipient behind a reference: an actor, by its cell, or a recipient of another kind.
 pub(crate) enum Target<'a, M> {
     Local(&'a Local<M>),
     Foreign(&'a Foreign<M>),
 }
 
-/// How much there is to do behind a reference.
+/// The load of the recipient behind a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecipientLoad {
     /// Nothing queued, nothing being handled.
     Idle,
-    /// Something being handled (or about to be), and this many messages behind it.
+    /// A message is being handled (or about to be), and this many messages are behind it.
     Busy {
         /// Messages in the mailbox.
         queued: usize,
@@ -511,7 +518,7 @@ pub enum RecipientLoad {
     Suspended,
     /// Stopped.
     Closed,
-    /// Nobody counts, as for a function, or for a routee that is a path.
+    /// No count exists, as for a function, or for a routee that is a path.
     Unknown,
 }
 
@@ -582,7 +589,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let leave = crate::core::control::Control::Leave { leave: Box::new(leave), leaving };
         // SAFETY: this reference keeps the cell alive.
         let sent = unsafe { crate::core::cell::send_system(self.0, leave, position) };
-        // One that has ended has left.
+        // A recipient that has ended has left.
         crate::util::panic::drop_guarded(sent.err());
     }
 }

@@ -1,4 +1,4 @@
-//! References that don't name the message type.
+//! Untyped references: references without the type of the messages.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::cell::{ActorCore, Header, Kind};
@@ -15,8 +15,8 @@ use std::ptr::NonNull;
 
 /// An untyped reference to an actor: for parents, children and watching.
 ///
-/// Equal references mean the same incarnation of the same actor, or the same path at which nobody is. Their order is that
-/// of their paths, then of their incarnations. One word; `Option<AnyActorRef>` is no larger.
+/// Equal references mean the same incarnation of the same actor, or the same path of an empty reference. References are
+/// ordered by their paths, then by their incarnations. A reference is one word; `Option<AnyActorRef>` is no larger.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -92,7 +92,7 @@ impl AnyActorRef {
         unsafe { crate::core::cell::gate(self.0) }
     }
 
-    /// Makes the actor look at what there is to do. Allocates nothing; in vain when it has ended.
+    /// Makes the actor look for work. Allocates nothing; has no effect when the actor has ended.
     pub(crate) fn request_look(&self) {
         // SAFETY: the reference keeps the cell alive.
         unsafe { crate::core::cell::request_look(self.0) };
@@ -104,11 +104,11 @@ impl AnyActorRef {
         unsafe { crate::core::cell::send_system(self.0, message, Position::Immediate) }
     }
 
-    /// Sends control that acts behind what is queued now. Hands it back if the actor has ended.
+    /// Sends control that acts behind the messages queued now. Hands it back if the actor has ended.
     pub(crate) fn send_positioned(&self, message: Control) -> Result<(), Control> {
         let is_notice = message.is_notice();
         if is_notice {
-            // Before it can be acted upon.
+            // Before the actor can act upon it.
             self.core().count_notice();
         }
         let position = Position::At(self.gate().position());
@@ -120,70 +120,72 @@ impl AnyActorRef {
         sent
     }
 
-    /// Whether it runs on the calling thread and on no other, as on a blocking dispatcher of one thread, or in this very
-    /// turn: waiting here for it would never end.
+    /// Returns whether the actor runs on the calling thread and on no other, as on a blocking dispatcher of one thread,
+    /// or in this very turn: then a wait for the actor on this thread would never end.
     pub(crate) fn runs_only_here(&self) -> bool {
         // SAFETY: the reference keeps the cell alive.
         unsafe { self.0.as_ref() }.runs_only_here()
     }
 
-    /// Closes the actor's mailbox at once; it ends when it has handled what is in it. In vain when it has ended.
+    /// Closes the actor's mailbox at once; the actor ends when it has handled the messages in it. Has no effect when
+    /// the actor has ended.
     pub(crate) fn close_and_end(&self) {
-        // It leaves no router: what it does not handle goes nowhere but to dead letters.
+        // The actor leaves no router: the messages that it does not handle become dead letters.
         let leave = Control::Leave { leave: Box::new(()), leaving: Leaving::AtOnce };
         let _ = self.send_system(leave);
     }
 
-    /// Whether it is the actor behind `actor`.
+    /// Returns whether this is the actor behind `actor`.
     pub(crate) fn is<M: Send + 'static>(&self, actor: &ActorRef<M>) -> bool {
         self.0.as_ptr() as usize == actor.address()
     }
 
-    /// What waits for the actor, the message being handled left out: messages in the mailbox and
-    /// [stashed](crate::Context::stash), ticks of its timers that are due, and notices of the ends of actors that it
-    /// watches. The head of a [balancing pool](crate::routing::Balancing) answers for the queue of its routees, too.
+    /// The number of entries that wait for the actor, without the message being handled: messages in the mailbox and
+    /// [stashed](crate::Context::stash), ticks of its timers that are due, and termination notices of the actors that
+    /// it watches. The head of a [balancing pool](crate::routing::Balancing) includes the queue of its routees.
     ///
     /// [`Ledger::queued`](crate::Ledger::queued) counts messages alone.
     pub fn queued(&self) -> usize {
         self.queued_messages() + self.core().notices()
     }
 
-    /// As [`queued`](Self::queued), without ticks and notices: what the books count.
+    /// As [`queued`](Self::queued), without ticks and notices: the entries that the ledger counts.
     pub(crate) fn queued_messages(&self) -> usize {
         self.gate().len() as usize + self.core().held() + self.core().children.queued()
     }
 
-    /// Whether nobody runs the actor, and nothing that it or its children are to handle waits: for
+    /// Returns whether the actor has no turn, and no message or control waits for it or its children: for
     /// `SystemCore::look_for_quiet`.
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub(crate) fn is_at_rest(&self) -> bool {
         self.gate().is_at_rest() && self.core().children.queued() == 0
     }
 
-    /// Whether the actor has no turn, and is not about to have one.
+    /// Returns whether the actor has no turn, and is not about to have one.
     #[cfg(feature = "testkit")]
     pub(crate) fn has_no_turn(&self) -> bool {
         self.gate().has_no_turn()
     }
 
-    /// Where the actor stands in the tree.
+    /// The path of the actor in the tree.
     pub fn path(&self) -> ActorPath {
         self.core().path()
     }
 
-    /// A number that tells this incarnation from others at the same path; 0 where nobody is, as behind
+    /// A number that distinguishes this incarnation from others at the same path; 0 for an empty reference, as from
     /// [`SystemRef::empty_ref`](crate::SystemRef::empty_ref).
     pub fn uid(&self) -> u32 {
         self.core().uid
     }
 
-    /// How often the actor was restarted: its state was made anew after it had been whole. (GoAkt's `RestartCount`.)
+    /// The number of restarts of the actor: its state was made anew after it had been completely created. (GoAkt's
+    /// `RestartCount`.)
     pub fn restarts(&self) -> u32 {
         // Ordering: Relaxed; a count.
         self.core().restarts.load(Ordering::Relaxed)
     }
 
-    /// Whether the actor takes no more messages.
+    /// Returns whether the actor takes no more messages.
     #[doc(alias = "is_alive")]
     pub fn is_closed(&self) -> bool {
         self.gate().is_closed()
@@ -196,20 +198,20 @@ impl AnyActorRef {
         let _ = self.send_system(Control::Stop);
     }
 
-    /// Ends the actor once it has handled everything that this thread has sent so far. For heads of routers and backoff
-    /// supervisors see [`ActorRef::poison`](crate::ActorRef::poison).
+    /// Ends the actor once it has handled all messages that this thread has sent so far. For heads of routers and
+    /// backoff supervisors see [`ActorRef::poison`](crate::ActorRef::poison).
     pub fn poison(&self) {
         let _ = self.send_positioned(Control::PoisonPill);
     }
 
-    /// Makes the actor fail once it has handled everything that this thread has sent so far; its parent
-    /// decides what then happens, by default it stops.
+    /// Makes the actor fail once it has handled all messages that this thread has sent so far. Its parent decides what
+    /// happens then; by default the actor stops.
     pub fn kill(&self) {
         let _ = self.send_positioned(Control::Kill);
     }
 
-    /// The typed reference. For a router's head, whose own messages are for management, also the reference that
-    /// routes.
+    /// Returns the typed reference. A router's head takes management messages itself; for the head this also returns
+    /// the reference that routes.
     ///
     /// # Errors
     ///
@@ -233,9 +235,9 @@ impl AnyActorRef {
     }
 }
 
-/// What [`Context::watch`](crate::Context::watch) takes: any kind of reference behind which an actor may stand.
+/// The argument of [`Context::watch`](crate::Context::watch): any kind of reference that may refer to an actor.
 pub trait Watchable {
-    /// The actor behind; `None` if there is none, as behind a function.
+    /// The actor behind the reference; `None` if there is none, as behind a function.
     fn watched(&self) -> Option<AnyActorRef>;
 }
 
@@ -273,20 +275,20 @@ impl fmt::Debug for AnyActorRef {
     }
 }
 
-// SAFETY: what can be reached through it is the gate and the core, which are shared between threads by
-// their own means; messages are touched only through typed references.
+// SAFETY: only the gate and the core can be reached through it, which are shared between threads by their own means;
+// messages are touched only through typed references.
 unsafe impl Send for AnyActorRef {}
 // SAFETY: as above.
 unsafe impl Sync for AnyActorRef {}
 
-/// An actor takes another type of message than the one asked for.
+/// The error of a typed reference to an actor that takes another type of message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongType {
     /// The actor.
     pub path: ActorPath,
-    /// What it takes.
+    /// The type of message that the actor takes.
     pub takes: &'static str,
-    /// What was asked for.
+    /// The type of message that was asked for.
     pub wanted: &'static str,
 }
 

@@ -1,37 +1,39 @@
-//! What became of asks, in the books of the system whose clock they use: the asked actor's, or the asker's if the
-//! answer comes to an actor as a message. An ask of no system, as through a reference to a function, is in none.
+//! Ask counters: they count asks by their outcome, in the ledger of the system whose clock the ask uses. That is the
+//! system of the asked actor, or of the asker if the answer comes to an actor as a message. An ask without a system, as
+//! through a reference to a function, is in no ledger.
 //!
-//! When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies stand
-//! beside that sum: their asks were counted when they ended. A port knows no system, so a late reply is counted in the
-//! books that its thread used last.
+//! When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. Late replies are not
+//! part of that sum: their asks were counted when they ended. A port knows no system, so a late reply is counted in the
+//! ledger that its thread used last.
 
 use crate::core::ledger::{Counters, count_late};
 
-/// Numbers of asks, by what became of them.
+/// Numbers of asks, by their outcome.
 ///
 /// When no ask is pending, `begun = answered + no_reply + timed_out + undeliverable + cancelled`. An ask counts in the
-/// system of the actor that is asked; one whose answer comes to an actor as a message, in the asker's.
+/// system of the asked actor; an ask whose answer comes to an actor as a message counts in the asker's system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyCounts {
-    /// Asks whose request was on its way (asks that failed before sending are in no row).
+    /// Asks whose request was on its way (asks that failed before sending are in no counter).
     pub begun: u64,
     /// Asks that ended with an answer.
     pub answered: u64,
     /// Asks whose last port was dropped without an answer.
     pub no_reply: u64,
-    /// Asks whose time ran out.
+    /// Asks whose deadline passed.
     pub timed_out: u64,
     /// Asks whose target refused the request.
     pub undeliverable: u64,
-    /// Asks that nobody waited for to the end.
+    /// Asks whose asker stopped waiting before the end.
     pub cancelled: u64,
-    /// Replies to asks that were over already, as counted by the threads that sent them: in the system that the thread has
-    /// used last, if any. That is an actor's own, unless it has just sent something to an actor of another system.
+    /// Replies to asks that were over already, as counted by the threads that sent them: in the system that the thread
+    /// has used last, if any. That is an actor's own system, unless the actor has just sent a message to an actor of
+    /// another system.
     pub late: u64,
 }
 
-/// One row of [`ReplyCounts`].
+/// A single counter of [`ReplyCounts`].
 #[derive(Clone, Copy, Debug)]
 pub enum AskCounter {
     Begun,
@@ -43,10 +45,10 @@ pub enum AskCounter {
     Late,
 }
 
-/// How many rows there are.
+/// The number of counters.
 pub(crate) const ROW_COUNT: usize = AskCounter::Late as usize + 1;
 
-/// Counts one more in `row` of these books, if there are any.
+/// Counts one more in the counter `row` of `counters`, if there are any.
 #[inline]
 pub(crate) fn count(row: AskCounter, counters: Option<&Counters>) {
     #[cfg(test)]
@@ -65,8 +67,8 @@ pub(crate) fn count_late_reply() {
 }
 
 impl ReplyCounts {
-    /// The counts from a value for each row. Asks for what has begun last: where asks are counted meanwhile, an end may
-    /// be missing, and never a beginning, so that [`pending`](Self::pending) does not fall below 0.
+    /// Makes the counts from a value for each counter. The count of begun asks is read last. So a count taken while
+    /// asks go on may lack an end, but never a beginning, and [`pending`](Self::pending) does not fall below 0.
     pub fn from_rows(value: impl Fn(AskCounter) -> u64) -> Self {
         Self {
             answered: value(AskCounter::Answered),
@@ -88,7 +90,7 @@ impl ReplyCounts {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! What one thread has counted, for tests without a system.
+    //! The counts of a single thread, for tests without a system.
 
     use super::{AskCounter, ROW_COUNT, ReplyCounts};
     use std::cell::Cell;
@@ -101,7 +103,7 @@ pub(crate) mod tests {
         ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
     }
 
-    /// Takes what the calling thread has counted since the last time.
+    /// Takes the counts of the calling thread since the last call.
     pub(crate) fn take() -> ReplyCounts {
         ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
     }

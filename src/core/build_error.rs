@@ -1,11 +1,11 @@
-//! Why a system cannot be built.
+//! The errors of building a system.
 
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
 use std::fmt;
 
-/// Why a system could not be started.
+/// The reason why a system could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -14,7 +14,7 @@ pub enum BuildError {
         /// The name that was asked for.
         name: String,
     },
-    /// Two dispatchers have one name, or an alias has that of another or of a dispatcher.
+    /// Two dispatchers have the same name, or an alias has the name of another alias or of a dispatcher.
     DuplicateDispatcher {
         /// The name.
         name: String,
@@ -23,60 +23,60 @@ pub enum BuildError {
     DispatcherName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The fault of the name.
         fault: NameFault,
     },
     /// An alias leads to no dispatcher.
     DispatcherAlias {
         /// The names on the way, from the alias to the last one.
         chain: Vec<String>,
-        /// What is wrong with it.
+        /// The fault of the alias.
         fault: AliasFault,
     },
-    /// Something was said of actors at a path that is none.
+    /// A deployment names an invalid path.
     Deployment(crate::settings::deployment::PatternError),
-    /// Two mailboxes have one name.
+    /// Two mailboxes have the same name.
     DuplicateMailbox {
         /// The name.
         name: String,
     },
-    /// A mailbox is one that no actor could have.
+    /// A mailbox that no actor could have.
     Mailbox {
-        /// Whose it is: a name's, or a dispatcher's.
+        /// The owner of the mailbox: a name, or a dispatcher.
         of: String,
-        /// What is wrong with it.
+        /// The fault of the mailbox.
         fault: MailboxFault,
     },
     /// A dispatcher could not be started.
     Dispatcher {
-        /// Its name.
+        /// The name of the dispatcher.
         name: String,
-        /// Why not.
+        /// The error of the start.
         error: StartError,
     },
     /// The thread of the timers could not be started. A system with a [`ManualClock`](crate::time::ManualClock) needs none.
     Timers(StartError),
-    /// Something was said of actors at a path, mostly of a router, that none can be.
+    /// A section has settings for an actor at a path, mostly of a router, that no actor can have.
     Section {
         /// The key at fault, with the sections around it.
         key: String,
-        /// What is wrong.
+        /// The fault of the section.
         fault: crate::settings::section_fault::SectionFault,
     },
     /// A routing logic was given a name that it cannot have.
     RoutingLogic {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The fault of the name.
         fault: String,
     },
-    /// [Inboxes](crate::pattern::Inbox) that are given no other number were to keep 0 messages.
+    /// The default capacity of [inboxes](crate::pattern::Inbox) was set to 0 messages.
     ZeroInboxCapacity,
     /// The phases of the coordinated shutdown depend on each other in a circle.
     PhaseCycle(crate::settings::phases::PhaseCycle),
 }
 
-/// Why an alias leads to no dispatcher.
+/// The reason why an alias leads to no dispatcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AliasFault {
@@ -89,7 +89,7 @@ pub enum AliasFault {
     },
     /// There are too many aliases on the way.
     TooLong {
-        /// How many steps there may be.
+        /// The largest number of steps.
         max: usize,
     },
 }

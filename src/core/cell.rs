@@ -1,24 +1,24 @@
-//! What an actor is in memory, and how its memory is counted.
+//! The layout of an actor in memory, and the count of references to that memory.
 //!
 //! ```text
 //! Cell<A, F>                       `actor/cell.rs`
 //! ├── Owned<M>
-//! │   ├── Local<M>                 what ActorRef<M> points to
+//! │   ├── Local<M>                 the target of ActorRef<M>
 //! │   │   ├── mailbox
-//! │   │   │   ├── gate             what AnyActorRef points to; knows nothing of M
+//! │   │   │   ├── gate             the target of AnyActorRef; does not know M
 //! │   │   │   │   └── header       task link, vtable, dispatcher, count of references
 //! │   │   │   └── first slot
 //! │   │   └── core                 name, parent, children, system
-//! │   ├── private                  what only the turn touches: phase, watches, timers
-//! │   └── cursors                  where the actor stands with the routers that it sends through
+//! │   ├── private                  touched only by the turn: phase, watches, timers
+//! │   └── cursors                  the positions of the actor in the routers that it sends through
 //! ├── actor                        the state, None before it is made and after it has ended
 //! └── recipe                       makes the state, again at each restart
 //! ```
 //!
-//! **Who keeps a cell.** `refs` counts the references: each `ActorRef`, each `AnyActorRef` (a parent's list of
-//! children, watch lists, routee tables and timers hold those), and one for the actor's life, which the
-//! turn that ends the actor gives back last. Whoever pushes holds a reference until it has returned, so
-//! that it may still clear the idle bit of a cell whose actor has meanwhile handled the message and ended.
+//! **The references to a cell.** `refs` counts the references: each `ActorRef`, each `AnyActorRef` (a parent's list of
+//! children, watch lists, routee tables and timers hold those), and one for the actor's life, which the turn that ends
+//! the actor gives back last. A sender holds a reference until its push has returned. So the sender may still clear the
+//! idle bit of a cell whose actor has meanwhile handled the message and ended.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::children::Children;
@@ -46,29 +46,29 @@ use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-/// What kind of thing a reference points to.
+/// The kind of recipient that a reference points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
     /// An actor's cell.
     Local,
-    /// Anything else that takes messages, through one object-safe trait.
+    /// Any other recipient, through one object-safe trait.
     Foreign,
 }
 
-/// The operations that need to know what type stands behind a header.
+/// The operations that need to know the type behind a header.
 pub(crate) struct VTable {
-    /// Frees the allocation, and hands on the reference to its parent.
+    /// Frees the allocation, and returns the reference to its parent.
     ///
     /// Safety: the last reference is gone.
     pub free: unsafe fn(NonNull<Header>) -> Option<AnyActorRef>,
-    /// Where in the allocation the [`ActorCore`] lies; 0 for foreign ones, which have none.
+    /// The offset of the [`ActorCore`] in the allocation; 0 for foreign ones, which have none.
     pub core_offset: usize,
     /// The type of message that is taken.
     pub message_type: fn() -> TypeId,
     /// Its name, for errors and dead letters.
     pub message_name: fn() -> &'static str,
-    /// What a foreign one is told apart by; `None` for local ones.
+    /// Finds the identity of a foreign recipient; `None` for local ones.
     ///
     /// Safety: the header is that of a living allocation which has this vtable.
     pub referent: Option<FindReferent>,
@@ -77,13 +77,13 @@ pub(crate) struct VTable {
 /// Finds a [`VTable::referent`].
 pub(crate) type FindReferent = unsafe fn(NonNull<Header>) -> NonNull<dyn Referent>;
 
-/// The first bytes of whatever a reference points to.
+/// The first bytes of each allocation that a reference points to.
 #[repr(C)]
 pub(crate) struct Header {
     /// First, so that a task's address is its cell's.
     task: Task,
     pub vtable: &'static VTable,
-    /// Where the actor runs; null for foreign ones. Alive as long as the core's system, or in the core itself.
+    /// The placement of the actor; null for foreign ones. Alive as long as the core's system, or in the core itself.
     placement: *const Placement,
     refs: AtomicU32,
     pub kind: Kind,
@@ -103,30 +103,31 @@ impl Header {
         Self { task: Task::new(run), vtable, placement, refs: AtomicU32::new(refs), kind }
     }
 
-    /// Whether the actor runs on the calling thread and on no other, or in this very turn, so that what this thread waits
-    /// for it cannot do.
+    /// Returns whether the actor runs on the calling thread and on no other, or in this very turn: then the actor
+    /// cannot do the work that this thread waits for.
     pub(crate) fn runs_only_here(&self) -> bool {
-        // SAFETY: null, or as the field says; and who has a header keeps its core alive.
+        // SAFETY: null, or as the field says; and the reference behind a header keeps its core alive.
         unsafe { self.placement.as_ref() }.is_some_and(|placement| placement.needs_this_thread(&self.task))
     }
 
     /// Counts one more reference.
     #[inline]
     pub(crate) fn retain(&self) {
-        // Ordering: Relaxed; whoever makes a reference has one already, so nothing is published by it.
+        // Ordering: Relaxed; a thread that makes a reference has one already, so nothing is published by it.
         if self.refs.fetch_add(1, Ordering::Relaxed) > REFS_MAX {
             too_many_references();
         }
     }
 
-    /// Gives one reference back and frees the allocation with the last one, and the parents of which it had the last.
+    /// Gives one reference back. The last reference frees the allocation, and the parents to which it held the last
+    /// reference.
     ///
     /// # Safety
     ///
     /// The caller owns one reference and uses `header` no more.
     #[inline]
     pub(crate) unsafe fn release(header: NonNull<Header>) {
-        // SAFETY: the caller's contract; and what gave the last one back says so.
+        // SAFETY: the caller's contract; `release_one` reports that the last reference was given back.
         unsafe {
             if Self::release_one(header) {
                 Self::free(header);
@@ -134,7 +135,7 @@ impl Header {
         }
     }
 
-    /// Gives one reference back; whether it was the last.
+    /// Gives one reference back; returns whether it was the last.
     ///
     /// # Safety
     ///
@@ -143,13 +144,13 @@ impl Header {
     unsafe fn release_one(header: NonNull<Header>) -> bool {
         // SAFETY: the caller's reference keeps the allocation alive up to this instruction.
         let left = unsafe { &header.as_ref().refs }
-            // Ordering: Release; pairs with the Acquire fence in `free`. Whoever frees sees all uses.
+            // Ordering: Release; pairs with the Acquire fence in `free`. The thread that frees sees all uses.
             .fetch_sub(1, Ordering::Release);
         left == 1
     }
 
-    /// Frees the allocation; then, if that had the last reference to the parent, the parent, and so on. In a loop: a tree
-    /// may be deeper than a thread's stack.
+    /// Frees the allocation. If the allocation had the last reference to the parent, frees the parent too, and so on.
+    /// This is a loop, since a tree may be deeper than a thread's stack.
     ///
     /// # Safety
     ///
@@ -160,7 +161,7 @@ impl Header {
         loop {
             // Ordering: Acquire; pairs with the Release decrement in `release_one`, of all other references.
             fence(Ordering::Acquire);
-            // SAFETY: the last reference is gone, and so nobody else is here.
+            // SAFETY: the last reference is gone, so this thread alone has the allocation.
             let parent = unsafe {
                 fence_for_tsan!(header.as_ref().refs);
                 let free = header.as_ref().vtable.free;
@@ -168,7 +169,7 @@ impl Header {
             };
             let Some(parent) = parent else { return };
             header = parent.into_counted();
-            // SAFETY: what was freed had this reference, and hands it on.
+            // SAFETY: the freed cell had this reference, and hands it on.
             if !unsafe { Self::release_one(header) } {
                 return;
             }
@@ -183,10 +184,10 @@ fn too_many_references() -> ! {
     std::process::abort()
 }
 
-/// The untyped front of an actor's mailbox.
+/// The untyped part of an actor's mailbox.
 pub(crate) type ActorGate = Gate<Header, Control>;
 
-/// The gate behind a header.
+/// Returns the gate behind a header.
 ///
 /// # Safety
 ///
@@ -199,8 +200,7 @@ pub(crate) unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
     unsafe { header.cast::<ActorGate>().as_ref() }
 }
 
-/// Sends a system message, and schedules the actor if that woke it. Hands the message back when the actor
-/// has ended.
+/// Sends a control message, and schedules the actor if that woke it. Hands the message back when the actor has ended.
 ///
 /// # Safety
 ///
@@ -222,7 +222,7 @@ pub(crate) unsafe fn send_system(
     }
 }
 
-/// Gives the actor a turn, or a further look if it has one: see [`Gate::request_look`].
+/// Gives the actor a turn, or a further look if it has a turn: see [`Gate::request_look`].
 ///
 /// # Safety
 ///
@@ -242,8 +242,8 @@ pub(crate) unsafe fn request_look(header: NonNull<Header>) {
 /// As for [`gate`]; and the caller holds the actor's ownership token, which passes to the dispatcher.
 #[inline]
 pub(crate) unsafe fn schedule(header: NonNull<Header>) {
-    // SAFETY: the cell is alive, and its home lives as long as the system, which the cell's core keeps alive,
-    // or is the core's own.
+    // SAFETY: the cell is alive, and its placement lives as long as the system, which the cell's core keeps alive, or
+    // is the core's own.
     let placement = unsafe { &*header.as_ref().placement };
     #[cfg(feature = "testkit")]
     if let Placement::Stepping(stepper, kind) = placement {
@@ -254,62 +254,62 @@ pub(crate) unsafe fn schedule(header: NonNull<Header>) {
     placement.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }
 
-/// What is known of an actor without knowing its types.
+/// The part of an actor that is known without its types.
 pub(crate) struct ActorCore {
     pub system: StdArc<SystemCore>,
     pub parent: Option<AnyActorRef>,
     pub name: Name,
-    /// Its place among the parent's anonymous children.
+    /// The actor's slot among the parent's anonymous children.
     pub slot: u32,
     pub uid: u32,
-    /// Its number in the pool that made it, 0 elsewhere.
+    /// The actor's number in the pool that made it, 0 elsewhere.
     pub routee_index: u32,
     /// Messages that the actor holds outside its mailbox; written by its owner only.
     pub held: AtomicU32,
-    /// How often it was restarted; written by its owner only.
+    /// The number of restarts; written by the actor's owner only.
     pub restarts: AtomicU32,
-    /// Ticks and notices of ended actors that were sent to it and not acted upon.
+    /// Ticks and termination notices that were sent to the actor and not acted upon.
     pub notices: AtomicU32,
-    /// Whether it has been sent one of several copies of a message; see `core/copies.rs`.
+    /// Whether the actor has been sent one of several copies of a message; see `core/copies.rs`.
     pub takes_copies: AtomicBool,
-    /// Whether its mailbox was closed when it was empty; see `actor/passivate.rs`.
+    /// Whether the actor's mailbox was closed when it was empty; see `actor/passivate.rs`.
     pub retired: AtomicBool,
-    /// Whether it has been told to stop, or has begun to. A restart of its parent waits for it then.
+    /// Whether the actor has been told to stop, or has begun to. A restart of its parent then waits for it.
     pub told_to_stop: AtomicBool,
     pub full: FullPolicy,
-    /// Wins over the parent's own strategy.
+    /// Takes precedence over the parent's own strategy.
     pub on_failure: Option<Box<Strategy>>,
     pub children: Children<AnyActorRef>,
-    /// A home of its own, when it is pinned to a thread or its dispatcher's threads run on demand.
+    /// A placement of the actor's own, when it is pinned to a thread or its dispatcher's threads run on demand.
     pub own_home: Option<StdArc<OwnedPlacement>>,
 }
 
 impl ActorCore {
-    /// Notes that the actor ends without further ado.
+    /// Notes that the actor will end without a further message.
     pub(crate) fn note_stop(&self) {
-        // Ordering: Relaxed; the parent that must see it learns by other means that the actor was told.
+        // Ordering: Relaxed; the parent that must see the mark learns by other means that the actor was told.
         self.told_to_stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the actor ends without further ado.
+    /// Returns whether the actor will end without a further message.
     pub(crate) fn is_told_to_stop(&self) -> bool {
         // Ordering: Relaxed; see `note_stop`.
         self.told_to_stop.load(Ordering::Relaxed)
     }
 
-    /// One more notice is on its way here.
+    /// Counts one more notice on its way to the actor.
     pub(crate) fn count_notice(&self) {
-        // Ordering: Relaxed; a number for onlookers, and nothing is read through it.
+        // Ordering: Relaxed; a statistic, and nothing is read through it.
         self.notices.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A notice has been acted upon, or dropped.
+    /// Counts one notice fewer: it has been acted upon, or dropped.
     pub(crate) fn uncount_notice(&self) {
         // Ordering: Relaxed; as above.
         self.notices.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Parts with control that does not act any more.
+    /// Drops control that does not act any more.
     pub(crate) fn drop_control(&self, control: Control) {
         if control.is_notice() {
             self.uncount_notice();
@@ -317,7 +317,7 @@ impl ActorCore {
         drop_guarded(control);
     }
 
-    /// Notices that wait.
+    /// The number of notices that wait.
     pub(crate) fn notices(&self) -> usize {
         // Ordering: Relaxed; as above.
         self.notices.load(Ordering::Relaxed) as usize
@@ -338,7 +338,7 @@ impl ActorCore {
     }
 }
 
-/// Hands a woken actor to whoever steps its system, and says who it is.
+/// Hands a woken actor to the stepper of its system, with the actor's identity.
 ///
 /// # Safety
 ///
@@ -353,31 +353,31 @@ unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind
     stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
 }
 
-/// What an `ActorRef<M>` to a local actor points to. It begins the actor's cell, and so a line, which the
-/// mailbox wants.
+/// The target of an `ActorRef<M>` to a local actor. It begins the actor's cell, and so a cache line, which the mailbox
+/// requires.
 #[repr(C)]
 pub(crate) struct Local<M> {
     pub mailbox: mailbox::Mailbox<Header, Control, M>,
     pub core: ActorCore,
 }
 
-// SAFETY: the mailbox synchronises senders and owner by itself, the home that its header points to is shared and outlives
-// the cell (see `schedule`), and the core is `Send` and `Sync` (asserted below).
+// SAFETY: the mailbox synchronises senders and owner by itself, the placement that its header points to is shared and
+// outlives the cell (see `schedule`), and the core is `Send` and `Sync` (asserted below).
 unsafe impl<M: Send> Send for Local<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Local<M> {}
 
-// What these vouch for without a look at it.
+// The types that the promises above rely on without a check by the compiler.
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<ActorCore>();
 };
 
-/// What stands behind a reference that is no actor's, without its type of message.
+/// A recipient behind a reference that is no actor's, without its type of message.
 pub(crate) trait Referent {
-    /// What it means; `None` for what only its clones mean.
+    /// The identity of the recipient; `None` for a recipient that only clones of its reference mean.
     fn meaning(&self) -> Option<&dyn RecipientIdentity>;
 
-    /// The actor behind it, if that is the same for as long as it exists.
+    /// The actor behind the recipient, if that is the same for as long as the recipient exists.
     fn place(&self) -> Option<AnyActorRef>;
 }

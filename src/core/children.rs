@@ -1,7 +1,7 @@
-//! A parent's children: who they are, which names are taken, and whether more may come.
+//! The children of a parent: their references and names, and whether the parent accepts more.
 //!
-//! Guarded by a lock, since any thread may create an actor; taken at creation, termination and look-up
-//! only, never for a message.
+//! A lock guards the list, since any thread may create an actor. It is taken at creation, termination and look-up only,
+//! never for a message.
 
 use crate::path::actor_path::{Name, generated_number};
 use crate::sync::{Mutex, lock};
@@ -9,16 +9,16 @@ use slab::Slab;
 use std::any::Any;
 use std::collections::BTreeMap;
 
-/// A child, as its parent's list knows it.
+/// A child, as its parent's list stores it.
 pub(crate) trait Child: Clone + PartialEq {
-    /// Its name.
+    /// The child's name.
     fn name(&self) -> &Name;
 
-    /// Its place among the children with generated names.
+    /// The child's slot among the children with generated names.
     fn slot(&self) -> u32;
 }
 
-/// The children of one actor.
+/// The children of a single actor.
 pub(crate) struct Children<C>(Mutex<Inner<C>>);
 
 struct Inner<C> {
@@ -26,33 +26,33 @@ struct Inner<C> {
     children: Option<Box<ChildTable<C>>>,
     /// The parent is ending: no more children.
     closed: bool,
-    /// How often the parent is suspended; a new child starts so too.
+    /// The number of suspensions of the parent; a new child starts with as many.
     suspended: u32,
 }
 
 struct ChildTable<C> {
-    /// In order, so that what a parent does to all its children it does in the same order in each run.
+    /// In order: a parent acts on its children in the same order in each run.
     named: BTreeMap<Box<str>, C>,
     anonymous: Slab<C>,
-    /// Those whose names have passed on; they are ending.
+    /// The children whose names have passed on to their successors; they are ending.
     nameless: Vec<C>,
-    /// How many names were generated so far.
+    /// The number of names generated so far.
     generated: u64,
-    /// The reference that the parent is known by where it is not its own: a router's, of its head.
+    /// The reference that stands for the parent, where it is not the parent's own: a router's, for its head.
     front: Option<Box<dyn Any + Send>>,
-    /// What its children find of their parent, whoever it is.
+    /// The data that children find at their parent, of any type.
     parent_data: Option<Box<dyn Any + Send>>,
-    /// How many messages wait for whichever child takes them.
+    /// Counts the messages that wait for any of the children.
     queued: Option<Box<dyn Fn() -> usize + Send>>,
 }
 
-/// Why a child was not taken in.
+/// The reason why a child was refused.
 pub(crate) enum Refusal {
     Closed,
     NameTaken,
 }
 
-/// What a parent tells a child that is about to be made.
+/// The data that a parent gives to a child that is about to be made.
 pub(crate) struct ChildStart {
     pub name: Name,
     pub slot: u32,
@@ -80,13 +80,13 @@ impl<C> Default for ChildTable<C> {
 }
 
 impl<C: Child> Children<C> {
-    /// Those of a parent that starts suspended so often.
+    /// Makes the list of a parent that starts with so many suspensions.
     pub(crate) fn of_suspended(suspended: u32) -> Self {
         Self(Mutex::new(Inner { children: None, closed: false, suspended }))
     }
 
-    /// Makes a child by `make` and takes it in under `name`, or under a generated one. Nobody else can
-    /// take the name meanwhile.
+    /// Makes a child by `make` and takes it in under `name`, or under a generated name. No other child can take the
+    /// name meanwhile.
     pub(crate) fn adopt<E>(
         &self,
         name: Option<&str>,
@@ -122,7 +122,7 @@ impl<C: Child> Children<C> {
         }
     }
 
-    /// Forgets a child that has ended. Returns it if it was one; its name is free from now on.
+    /// Removes a child that has ended. Returns it if it was a child; its name is free from now on.
     pub(crate) fn remove(&self, child: &C) -> Option<C> {
         let mut inner = lock(&self.0);
         let children = inner.children.as_mut()?;
@@ -152,7 +152,7 @@ impl<C: Child> Children<C> {
         }
     }
 
-    /// Whether `child` is one.
+    /// Returns whether `child` is a child of this parent.
     pub(crate) fn contains(&self, child: &C) -> bool {
         let inner = lock(&self.0);
         let Some(children) = &inner.children else { return false };
@@ -175,7 +175,7 @@ impl<C: Child> Children<C> {
         children.anonymous.iter().map(|(_, child)| child).find(|child| is_it(child)).cloned()
     }
 
-    /// All of them, now.
+    /// All children, now.
     pub(crate) fn all(&self) -> Vec<C> {
         lock(&self.0).all()
     }
@@ -187,12 +187,13 @@ impl<C: Child> Children<C> {
         })
     }
 
-    /// Whether no more children are taken.
+    /// Returns whether the parent accepts no more children.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.0).closed
     }
 
-    /// Takes no more children from now on. Returns the front and the parent_data, to be dropped: they refer to the parent.
+    /// Accepts no more children from now on. Returns `front` and `parent_data` to be dropped, since they refer to the
+    /// parent.
     pub(crate) fn close(&self) -> [Option<Box<dyn Any + Send>>; 2] {
         let mut inner = lock(&self.0);
         inner.closed = true;
@@ -203,27 +204,27 @@ impl<C: Child> Children<C> {
             .unwrap_or_default()
     }
 
-    /// Says what children find of their parent.
+    /// Sets the data that children find at their parent.
     pub(crate) fn set_parent_data<T: Clone + Send + 'static>(&self, parent_data: T) {
         lock(&self.0).children.get_or_insert_default().parent_data = Some(Box::new(parent_data));
     }
 
-    /// What children find of their parent, if it is a `T`.
+    /// The data that children find at their parent, if it is a `T`.
     pub(crate) fn parent_data<T: Clone + 'static>(&self) -> Option<T> {
         lock(&self.0).children.as_ref()?.parent_data.as_ref()?.downcast_ref::<T>().cloned()
     }
 
-    /// Says which reference the parent is known by to those who look for one of its type.
+    /// Sets the reference that a search for a reference of its type finds in place of the parent's own.
     pub(crate) fn set_front<T: Clone + Send + 'static>(&self, front: T) {
         lock(&self.0).children.get_or_insert_default().front = Some(Box::new(front));
     }
 
-    /// Says how to count the messages that wait for whichever child takes them.
+    /// Sets the function that counts the messages waiting for any of the children.
     pub(crate) fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
         lock(&self.0).children.get_or_insert_default().queued = Some(Box::new(count));
     }
 
-    /// Messages that wait for whichever child takes them.
+    /// The number of messages that wait for any of the children.
     pub(crate) fn queued(&self) -> usize {
         let inner = lock(&self.0);
         let count = inner.children.as_ref().and_then(|children| children.queued.as_ref());
@@ -235,8 +236,8 @@ impl<C: Child> Children<C> {
         lock(&self.0).children.as_ref()?.front.as_ref()?.downcast_ref::<T>().cloned()
     }
 
-    /// Sets how often children made from now on start suspended, and returns those that exist.
-    /// One critical section: a child made meanwhile is either in the list or starts suspended, never both.
+    /// Sets the number of suspensions with which new children start, and returns the existing children. One critical
+    /// section: a child made meanwhile is either in the list or starts suspended, never both.
     pub(crate) fn set_suspended(&self, suspended: u32) -> Vec<C> {
         let mut inner = lock(&self.0);
         inner.suspended = suspended;

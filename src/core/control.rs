@@ -1,10 +1,10 @@
-//! Control messages, which govern an actor's life. They travel on the system lane of its mailbox.
+//! Control messages, which govern an actor's life. They travel in the system queue of its mailbox.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 use std::any::Any;
 
-/// What governs an actor's life. Travels on the system lane.
+/// A control message. It travels in the system queue.
 pub enum Control {
     /// End now: the rest of the mailbox becomes dead letters.
     Stop,
@@ -14,26 +14,26 @@ pub enum Control {
     Suspend,
     /// Undoes one `Suspend` or one failure.
     Resume {
-        /// Whether the failure of this very actor is what was judged.
+        /// Whether the verdict is on the failure of this very actor.
         judged: bool,
     },
-    /// Make a new state; the failure is what led to it.
+    /// Make a new state; the failure is the cause.
     Restart(Failure),
     /// A child has failed and waits for a verdict.
     ChildFailed { child: AnyActorRef, failure: Failure },
-    /// A child has ended; these watch it and are to be told, if it is not to tell them itself.
+    /// A child has ended. The parent tells these watchers, if the child does not tell them itself.
     ChildStopped { child: AnyActorRef, watchers: Box<[AnyActorRef]> },
     /// Tell this actor when you end.
     Watch(AnyActorRef),
-    /// Don't.
+    /// Do not tell this actor when you end.
     Unwatch(AnyActorRef),
     /// Watch this actor, as if by `Context::watch`.
     Adopt(AnyActorRef),
-    /// There is something to do that only the actor itself knows of.
+    /// There is work that only the actor itself knows of.
     Wakeup,
     /// Positioned: a watched actor has ended.
     Terminated(Terminated),
-    /// Positioned: end, once everything before it is handled.
+    /// Positioned: end, once all messages before it are handled.
     PoisonPill,
     /// Positioned: fail.
     Kill,
@@ -41,35 +41,35 @@ pub enum Control {
     Tick(u64),
     /// Leave a router (a [`Leave<M>`](crate::core::recipient::Leave)); see [`Leaving`] for the position.
     Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
-    /// Positioned: the end of one that leaves, where its mailbox was closed.
+    /// Positioned: the end of an actor that leaves, at the close of its mailbox.
     HasLeft,
-    /// Positioned: say who you are.
+    /// Positioned: answer with your reference.
     Identify(Box<dyn Inquiry>),
     /// Positioned: run this on the state, a `Box<Act<A>>` of `actor/turn.rs`. For the engine's own actors.
     Apply(Box<dyn Any + Send>),
 }
 
 impl Control {
-    /// Whether it waits in the queue as a message does: a timer's tick, the notice of an end.
+    /// Returns whether it waits in the queue as a message does: a timer's tick, or a termination notice.
     pub fn is_notice(&self) -> bool {
         matches!(self, Control::Tick(_) | Control::Terminated(_))
     }
 }
 
-/// A question for an actor's reference. Dropped before it is answered, it says that there is no actor.
+/// A question for an actor's reference. If it is dropped before it is answered, the answer is that there is no actor.
 pub trait Inquiry: Send {
-    /// The actor is there.
+    /// Answers that the actor exists.
     fn answer(self: Box<Self>, actor: AnyActorRef);
 }
 
-/// How an actor leaves a router.
+/// The way in which an actor leaves a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
-    /// Positioned: it takes no more messages from there on, and ends once it has handled those that it has.
+    /// Positioned: the actor takes no more messages from there on, and ends once it has handled its accepted messages.
     AtPosition,
-    /// Immediate: it takes no more messages, and ends once it has handled those that it has.
+    /// Immediate: the actor takes no more messages, and ends once it has handled its accepted messages.
     AtOnce,
-    /// Positioned: it gets the farewell, and ends when it thinks fit.
+    /// Positioned: the actor gets the farewell, and stops itself when it decides to.
     ByItself,
 }
 
@@ -77,8 +77,8 @@ pub enum Leaving {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Terminated {
-    /// Who has ended.
+    /// The actor that has ended.
     pub actor: AnyActorRef,
-    /// Whether it was alive when the watch began: false when it had ended before.
+    /// Whether the actor was alive when the watch began; false when it had ended before.
     pub existence_confirmed: bool,
 }

@@ -1,20 +1,20 @@
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
-/// A message that nobody took, or that a full mailbox let go. An event; the message itself goes to the
+/// A message that no recipient took, or that a full mailbox dropped. An event; the message itself goes to the
 /// [sink](crate::dead_letters::DeadLetters::take) of its type, or is gone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// Who was to get it.
+    /// The intended recipient.
     pub recipient: ActorPath,
     /// The name of the message's type.
     pub message_type: &'static str,
-    /// Why it was not taken.
+    /// The reason why the message was not taken.
     pub reason: DeadLetterReason,
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeadLetterReason {
@@ -22,16 +22,15 @@ pub enum DeadLetterReason {
     Stopped,
     /// The mailbox was full and refused.
     Full,
-    /// The mailbox was full and let a message go by its policy (counted as dropped, not as dead-lettered).
+    /// The mailbox was full and dropped a message by its policy (counted as dropped, not as dead-lettered).
     Dropped,
-    /// Nobody wanted it any more when its turn came, in an actor that
-    /// [skips](crate::actor::ActorBuilder::skip_unwanted) such messages: its asker has gone, or its time is over. Counted as
-    /// skipped, not as dead-lettered.
+    /// The message was unwanted when its turn came, in an actor that [skips](crate::actor::ActorBuilder::skip_unwanted) such
+    /// messages: its asker has gone, or its deadline is over. Counted as skipped, not as dead-lettered.
     Expired,
     /// The router had no routee that took it.
     NoRoutee,
-    /// A keyed group's inner router named nobody for it:
-    /// [`KeyRoute::Discard`](crate::group::KeyRoute::Discard), [`KeyRoute::Default`](crate::group::KeyRoute::Default).
+    /// A keyed group's inner router named no key for it: [`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
+    /// [`KeyRoute::Default`](crate::group::KeyRoute::Default).
     Discarded,
     /// Routers route to each other in a circle: see [`SendError::Cycle`].
     Cycle,
@@ -59,7 +58,7 @@ impl DeadLetterReason {
     }
 }
 
-/// What was to go where, and why it did not: `u64 to /user/cache: stopped`.
+/// The message, its recipient, and the reason: `u64 to /user/cache: stopped`.
 impl fmt::Display for DeadLetter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}: {}", self.message_type, self.recipient, self.reason)
@@ -86,7 +85,7 @@ impl fmt::Display for DeadLetterReason {
     }
 }
 
-/// The path of what stands nowhere in the tree.
+/// The path of a recipient without a place in the tree.
 pub(crate) fn nowhere() -> ActorPath {
     ActorPath::from_names(["deadLetters".into()].into_iter())
 }

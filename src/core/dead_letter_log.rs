@@ -1,4 +1,4 @@
-//! Dead letters in the log: the first few of them, then a pause, so that a flood does no harm.
+//! The log of dead letters: the first few are logged, then a pause follows, so a flood of them does no harm.
 
 use crate::sync::{Mutex, lock};
 use crate::time::clock::Clock;
@@ -9,12 +9,12 @@ use std::time::Duration;
 /// The target of the lines, for filters.
 pub(crate) const TARGET: &str = "pointsman::dead_letters";
 
-/// How dead letters are logged; see [`SystemBuilder::log_dead_letters`](crate::SystemBuilder::log_dead_letters).
+/// The settings of the log of dead letters; see [`SystemBuilder::log_dead_letters`](crate::SystemBuilder::log_dead_letters).
 ///
-/// By default (Akka's) the first 10 letters are logged, then none for 5 minutes by the system's clock. The first
-/// letter after that is logged with the number of those that were not, and counting begins anew. Nothing is
-/// logged while the system ends. Lines have the level `info` and the target `pointsman::dead_letters`; dropped
-/// and unhandled messages are logged as dead letters are, suppressed ones never.
+/// By default (Akka's) the first 10 letters are logged, then none for 5 minutes by the system's clock. The first letter
+/// after that is logged with the number of letters that were not, and counting begins anew. Nothing is logged while the
+/// system ends. Lines have the level `info` and the target `pointsman::dead_letters`. Dropped and unhandled messages
+/// are logged as dead letters are; suppressed messages are never logged.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -31,7 +31,7 @@ pub(crate) const TARGET: &str = "pointsman::dead_letters";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct DeadLetterLog {
-    /// `None`: all of them.
+    /// `None`: all letters are logged.
     pub(crate) count_max: Option<u64>,
     pub(crate) pause: Duration,
     pub(crate) during_shutdown: bool,
@@ -53,13 +53,13 @@ impl DeadLetterLog {
         Self::first(0)
     }
 
-    /// How long the log is silent after the last of the first letters. Default: 5 minutes.
+    /// Sets the length of the pause after the last of the first letters. Default: 5 minutes.
     pub fn pause(mut self, length: Duration) -> Self {
         self.pause = length;
         self
     }
 
-    /// Whether letters are logged while the system ends, too. Default: no.
+    /// Sets whether letters are logged while the system ends, too. Default: no.
     pub fn during_shutdown(mut self, is_on: bool) -> Self {
         self.during_shutdown = is_on;
         self
@@ -72,7 +72,7 @@ impl Default for DeadLetterLog {
     }
 }
 
-/// The log of one system's dead letters.
+/// The log of a single system's dead letters.
 pub(crate) struct LetterLog {
     system: String,
     settings: DeadLetterLog,
@@ -84,17 +84,17 @@ pub(crate) struct LetterLog {
 struct Count {
     /// Letters since the log began or was resumed.
     letters: u64,
-    /// When the pause that goes on is over.
+    /// The end of the present pause.
     silent_until: Option<Duration>,
 }
 
-/// What becomes of one letter.
+/// The verdict on a single letter.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Say,
-    /// The last one before the pause.
+    /// Log it; it is the last letter before the pause.
     SayLast,
-    /// The first one after it, and how many were not logged.
+    /// Log it with the number of letters that were not logged; it is the first letter after the pause.
     Resume {
         missed: u64,
     },
@@ -106,13 +106,13 @@ impl LetterLog {
         Self { system, settings, clock, count: Mutex::new(Count::default()) }
     }
 
-    /// Whether anybody could read a line at all.
+    /// Returns whether any logger reads the lines.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
         self.settings.count_max != Some(0) && log::max_level() >= log::LevelFilter::Info
     }
 
-    /// Logs a letter, if it is its turn. Calls the user's logger and clock.
+    /// Logs a letter, if the settings allow it now. Calls the user's logger and clock.
     pub(crate) fn note(&self, letter: &dyn fmt::Display, is_ending: bool) {
         if !self.is_read()
             || (is_ending && !self.settings.during_shutdown)

@@ -1,4 +1,4 @@
-//! Marks and sinks for dead letters of one type of message.
+//! Marks and sinks for dead letters of a single type of message.
 
 use crate::core::dead_letter::DeadLetter;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +10,13 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A message that nobody took, handed to the sink of its type; see [`DeadLetters::take`](crate::dead_letters::DeadLetters::take).
+/// A message that no recipient took, handed to the sink of its type; see
+/// [`DeadLetters::take`](crate::dead_letters::DeadLetters::take).
 #[non_exhaustive]
 pub struct DeadLetterMessage<M> {
-    /// The message. Its reply port, if it has one, is closed: who asked has been told already.
+    /// The message. Its reply port, if it has one, is closed: the asker has been told already.
     pub message: M,
-    /// For whom it was, and why it was not taken.
+    /// The intended recipient, and the reason why the message was not taken.
     pub letter: DeadLetter,
 }
 
@@ -25,7 +26,7 @@ impl<M> fmt::Debug for DeadLetterMessage<M> {
     }
 }
 
-/// A type of message has a sink already.
+/// The error of a second sink for the same type of message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterSinkExists {
@@ -45,10 +46,10 @@ impl fmt::Display for DeadLetterSinkExists {
 
 impl std::error::Error for DeadLetterSinkExists {}
 
-/// What is known of types of messages.
+/// The marks and sinks of a system, by types of messages.
 #[derive(Default)]
 pub(crate) struct Rules {
-    /// How many there are, so that without any a dead letter costs one load.
+    /// The number of rules. Without any rule a dead letter costs one load.
     count: AtomicUsize,
     by_type: Mutex<ByType>,
 }
@@ -59,18 +60,18 @@ pub(crate) struct ByType {
     sinks: HashMap<TypeId, Guarded<StdArc<dyn Any + Send + Sync>>>,
 }
 
-/// Which messages of one type are of no interest.
+/// Selects the messages of a single type that are suppressed.
 pub(crate) struct Mark<M>(pub(crate) Box<dyn Fn(&M) -> bool + Send + Sync>);
 
-/// Takes messages of one type.
+/// Takes the messages of a single type.
 pub(crate) struct Sink<M> {
     pub(crate) close: Box<dyn Fn(&mut M) + Send + Sync>,
     pub(crate) take: Box<dyn Fn(DeadLetterMessage<M>) + Send + Sync>,
 }
 
 impl<M> Sink<M> {
-    /// Closes the message's reply port, and hands the message over. What panics takes the message with it,
-    /// which is counted already.
+    /// Closes the message's reply port, and hands the message over. User code that panics loses the message, which is
+    /// counted already.
     pub(crate) fn take(&self, mut message: M, letter: DeadLetter) {
         quietly(move || {
             (self.close)(&mut message);
@@ -82,11 +83,11 @@ impl<M> Sink<M> {
 impl Rules {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed; a letter met while a rule comes or goes may be treated by it or not.
+        // Ordering: Relaxed; a letter at the moment when a rule is added or removed may be treated by it or not.
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether this message's letter is of no interest. Calls user code.
+    /// Returns whether this message's letter is suppressed. Calls user code.
     pub(crate) fn is_suppressed<M: 'static>(&self, message: &M) -> bool {
         if self.is_empty() {
             return false;
@@ -99,7 +100,7 @@ impl Rules {
         is_suppressed
     }
 
-    /// Who wants messages of this type.
+    /// The sink for messages of this type.
     pub(crate) fn sink<M: 'static>(&self) -> Option<StdArc<Sink<M>>> {
         if self.is_empty() {
             return None;

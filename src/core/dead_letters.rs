@@ -1,9 +1,9 @@
-//! Where messages that nobody took are shown to whoever wants to know.
+//! The publication of dead letters: they are shown to subscribers, the log and sinks.
 //!
-//! Counting is the ledger's business; this only tells: the subscribers of the [event stream](crate::events::EventStream),
-//! the log (`dead_letter_log.rs`), and the sink of the message's type (`undelivered.rs`). All of them run on the
-//! thread that met the dead letter; what they send may itself become a dead letter, which is counted but not told
-//! again while the first is being told, so that nothing goes round.
+//! The ledger counts; this module only publishes: to the subscribers of the [event stream](crate::events::EventStream), to the
+//! log (`dead_letter_log.rs`), and to the sink of the message's type (`undelivered.rs`). All of them run on the thread
+//! that met the dead letter. A message that they send may itself become a dead letter. It is counted, but not published
+//! while the first is being published, so there is no endless circle.
 
 use crate::core::dead_letter::{DeadLetter, DeadLetterReason, nowhere};
 use crate::core::dead_letter_log::LetterLog;
@@ -19,20 +19,19 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A dead letter that is of no interest: its message is [marked](DeadLetters::suppress) so. An event; never logged.
+/// A suppressed dead letter: its message is [marked](DeadLetters::suppress). An event; never logged.
 #[derive(Debug, Clone)]
 pub struct SuppressedDeadLetter(pub DeadLetter);
 
-/// A message that was let go on purpose: by a full mailbox whose policy says so. An event.
+/// A message that was dropped on purpose, by a full mailbox with such a policy. An event.
 #[derive(Debug, Clone)]
 pub struct Dropped(pub DeadLetter);
 
-/// A message that its actor got and did not know what to do with; see
-/// [`Context::unhandled`](crate::Context::unhandled). An event.
+/// A message that its actor got and did not handle; see [`Context::unhandled`](crate::Context::unhandled). An event.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Unhandled {
-    /// Who did not handle it.
+    /// The actor that did not handle the message.
     pub recipient: ActorPath,
     /// The name of the message's type.
     pub message_type: &'static str,
@@ -45,7 +44,7 @@ impl fmt::Display for Unhandled {
     }
 }
 
-/// Every message that came to nothing: the group of the four kinds of events about them.
+/// Every message that was not delivered or not handled: the group of the four kinds of events about them.
 ///
 /// ```
 /// use pointsman::dead_letters::AnyDeadLetter;
@@ -59,13 +58,13 @@ impl fmt::Display for Unhandled {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AnyDeadLetter {
-    /// Nobody took it.
+    /// No recipient took it.
     DeadLetter(DeadLetter),
-    /// Nobody took it, and nobody minds.
+    /// No recipient took it, and it is suppressed.
     Suppressed(SuppressedDeadLetter),
-    /// It was let go on purpose.
+    /// A full mailbox dropped it on purpose.
     Dropped(Dropped),
-    /// Its actor did not know what to do with it.
+    /// Its actor did not handle it.
     Unhandled(Unhandled),
 }
 
@@ -110,8 +109,8 @@ impl EventGroup for AnyDeadLetter {
     }
 }
 
-/// Whether messages of type `M` are such events themselves. One that cannot be delivered is counted, and that
-/// is all.
+/// Returns whether messages of type `M` are such events themselves. Such a message that cannot be delivered is counted,
+/// and not published.
 fn is_letter<M: 'static>() -> bool {
     [
         TypeId::of::<DeadLetter>(),
@@ -123,12 +122,12 @@ fn is_letter<M: 'static>() -> bool {
     .contains(&TypeId::of::<M>())
 }
 
-/// The dead letters of one system.
+/// The dead letters of a single system.
 pub struct DeadLetters {
     events: EventStream,
     log: LetterLog,
     pub(crate) rules: StdArc<Rules>,
-    /// The system has begun to end.
+    /// Whether the system has begun to end.
     is_ending: AtomicBool,
 }
 
@@ -136,14 +135,14 @@ per_thread! {
     static TELLING: Cell<bool> = Cell::new(false);
 }
 
-/// This thread is telling of a letter, until this is dropped.
+/// The mark that this thread is publishing a letter, until this value is dropped.
 struct Telling(());
 
 impl Telling {
-    /// `None` if it is so already, or if the thread's local values are being destroyed.
+    /// `None` if the thread is publishing already, or if the thread's local values are being destroyed.
     fn begin() -> Option<Self> {
         let telling = TELLING.try_with(|telling| telling.replace(true)).unwrap_or(true);
-        // Made only where it is the first, since its drop ends the telling.
+        // Made only for the first letter, since the drop of this value ends the publication.
         (!telling).then(|| Self(()))
     }
 }
@@ -159,12 +158,13 @@ impl DeadLetters {
         Self { events, log, rules: StdArc::default(), is_ending: AtomicBool::new(false) }
     }
 
-    /// Calls `subscriber` for each dead and each dropped letter from now on, on the thread that met it.
-    /// Suppressed ones are left out. Actors subscribe to the [event stream](crate::SystemRef::events).
+    /// Calls `subscriber` for each dead and each dropped letter from now on, on the thread that met it. Suppressed
+    /// letters are left out. Actors subscribe to the [event stream](crate::SystemRef::events).
     ///
-    /// Counted and not shown is a letter met on a thread that is showing one (what a subscriber sends), or
-    /// whose thread-local values are being destroyed. A subscriber that panics is passed over. It may run
-    /// while its thread unwinds: [`DeadLetterReason::Panicked`].
+    /// Two kinds of letters are counted and not shown: a letter met on a thread that is showing another letter (of a
+    /// message that a subscriber sends), and a letter met while the thread-local values of its thread are being
+    /// destroyed. A subscriber that panics is passed over. A subscriber may run while its thread unwinds:
+    /// [`DeadLetterReason::Panicked`].
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -186,19 +186,18 @@ impl DeadLetters {
         self.events.add_function(TypeId::of::<DeadLetter>(), entries)
     }
 
-    /// Nothing is logged from now on, unless the settings say otherwise.
+    /// Ends the logging from now on, unless the settings say otherwise.
     pub(crate) fn system_ends(&self) {
         // Ordering: Relaxed; a letter met at the same moment may be logged or not.
         self.is_ending.store(true, Ordering::Relaxed);
     }
 
-    /// Whether anybody wants to know anything.
+    /// Returns whether any subscriber, log or rule exists.
     fn is_watched(&self) -> bool {
         self.events.has_subscribers() || self.log.is_read() || !self.rules.is_empty()
     }
 
-    /// Tells of a message that is gone already. Nothing unwinds out of here, so that it may run while a thread
-    /// unwinds.
+    /// Publishes the letter of a message that is gone already. Does not unwind, so it may run while a thread unwinds.
     pub(crate) fn publish(
         &self,
         reason: DeadLetterReason,
@@ -212,8 +211,8 @@ impl DeadLetters {
         self.show(DeadLetter { recipient: asked(recipient), message_type, reason }, false);
     }
 
-    /// Tells of a message that nobody takes, and hands it to the sink of its type, or drops it. It is counted
-    /// already, and who asked by it knows. Nothing unwinds out of here.
+    /// Publishes the letter of a message that no recipient takes, and hands the message to the sink of its type, or
+    /// drops it. The message is counted already, and its asker has been told. Does not unwind.
     #[cold]
     pub(crate) fn publish_dead_letter<M: Send + 'static>(
         &self,
@@ -235,12 +234,12 @@ impl DeadLetters {
                 drop_guarded(sink);
             }
         }
-        // What a message's destructor sends is nobody's echo.
+        // Messages that a message's destructor sends are published as letters of their own.
         drop(telling);
         unread(|| drop_guarded(left));
     }
 
-    /// Tells of a message that its actor did not know.
+    /// Publishes that an actor did not handle its message.
     pub(crate) fn publish_unhandled(
         &self,
         recipient: impl FnOnce() -> ActorPath,
@@ -273,7 +272,7 @@ impl DeadLetters {
     }
 }
 
-/// Where the recipient stands. A user's recipient is asked itself, and may panic.
+/// Returns the path of the recipient. A user's recipient is asked itself, and may panic.
 pub(crate) fn asked(recipient: impl FnOnce() -> ActorPath) -> ActorPath {
     let mut path = None;
     quietly(|| path = Some(recipient()));
@@ -287,20 +286,20 @@ impl fmt::Debug for DeadLetters {
 }
 
 per_thread! {
-    /// What is dropped now has been read by nobody: in a turn on a calling-thread dispatcher, or in none. A turn that begins
-    /// meanwhile, as that of an actor which is told of the drop, is about other messages.
+    /// The values dropped now are messages that no handler has read: in a turn on a calling-thread dispatcher, or in
+    /// none. A turn that begins meanwhile, as that of an actor which is told of the drop, is about other messages.
     static UNREAD: Cell<Option<InTurn>> = Cell::new(None);
 }
 
 /// Whether the thread is in a turn on a calling-thread dispatcher. Such turns do not nest.
 type InTurn = bool;
 
-/// Drops messages that nobody has read; their reply ports can [tell](is_unread).
+/// Drops messages that no handler has read; their reply ports can [tell](is_unread).
 pub(crate) fn unread<R>(drop: impl FnOnce() -> R) -> R {
     marked(Some(calling_thread::is_in_turn()), drop)
 }
 
-/// Gives an actor of a test system a turn, in the midst of whatever the thread does: it is about other messages.
+/// Gives an actor of a test system a turn, in the midst of the thread's other work: the turn is about other messages.
 #[cfg(feature = "testkit")]
 pub(crate) fn turn_within<R>(turn: impl FnOnce() -> R) -> R {
     marked(None, turn)
@@ -317,7 +316,7 @@ fn marked<R>(mark: Option<InTurn>, act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Whether the reply port that is being dropped is that of a message which nobody has read.
+/// Returns whether the reply port that is being dropped is that of a message which no handler has read.
 pub(crate) fn is_unread() -> bool {
     let unread_in = UNREAD.try_with(Cell::get).unwrap_or(None);
     unread_in.is_some_and(|in_turn| in_turn == calling_thread::is_in_turn())

@@ -1,16 +1,16 @@
-//! Questions that are not sent yet, since they wait for room in a mailbox that lets senders wait.
+//! Deferred sends: requests that are not sent yet, since they wait for room in a mailbox that lets senders wait.
 //!
-//! `ask(..)` does not know how long its asker will wait: that is said by `within`, which comes after it. So an ask never
-//! waits for room itself. While it sends, the calling thread *puts off* every wait for room, wherever on the way of the
-//! message it begins: at the actor, at a router's routee, or at the members of a group. The message that is put off
-//! stays with the ask as [`DeferredSend`], and is waited for when the asker says how long, or begins to wait for the answer.
-//! When the asker's limit is over first, or it has its answer from elsewhere, or it gives the question up, the message is
-//! a dead letter, and never delivered.
+//! `ask(..)` does not know how long its asker will wait: `within` sets that, and it comes after `ask`. So an ask never
+//! waits for room itself. While it sends, the calling thread *defers* every wait for room, at any point of the way of
+//! the message: at the actor, at a router's routee, or at the members of a group. The deferred message stays with the
+//! ask as [`DeferredSend`]. The ask waits for its delivery when the asker sets the timeout, or begins to wait for the
+//! answer. If the asker's deadline comes first, or the asker has its answer from elsewhere, or it gives the request up,
+//! the message is a dead letter, and never delivered.
 //!
-//! A message that waits at a router's routee which ends meanwhile goes [back](DeferredSends::returning_by) to the router, as
-//! a message does whose sender waits there; a copy, of which others have been sent, does not.
+//! A message that waits at a router's routee which ends meanwhile goes [back](DeferredSends::returning_by) to the
+//! router, as a message does whose sender waits there. A copy does not, if other copies have been sent.
 //!
-//! Nothing of this costs a send that waits for no room, but for a flag of the thread that each ask sets and takes back.
+//! A send that waits for no room pays nothing for this, except for a flag of the thread that each ask sets and resets.
 
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::ledger::ThreadCounters;
@@ -22,26 +22,26 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A wait for room blocks the thread: none of the others.
+/// A wait for room blocks the thread: no flag is set.
 const BLOCK: u8 = 0;
-/// It is put off.
+/// A wait for room is deferred.
 const PUT_OFF: u8 = 1;
-/// Another wait of the same send was put off before.
+/// Another wait of the same send has been deferred before.
 const HAVE_PUT_OFF: u8 = 1 << 1;
-/// Copies of what is sent go to several.
+/// Several recipients get copies of the message.
 const COPIES: u8 = 1 << 2;
 
 per_thread! {
-    /// What a wait for room does on this thread, and what is known of the send that it belongs to.
+    /// The effect of a wait for room on this thread, and the facts about the send that it belongs to.
     static WAITS: Cell<u8> = Cell::new(BLOCK);
 }
 
 per_thread! {
-    /// What was put off: a list for each send that has put something off, the innermost last.
+    /// The deferred deliveries: a list for each send that has deferred any, the innermost last.
     static KEPT: RefCell<Vec<Vec<Box<dyn PendingDelivery>>>> = RefCell::new(Vec::new());
 }
 
-/// Sends by `send`, and puts off the waits for room.
+/// Runs `send`, and defers the waits for room.
 #[inline]
 pub(crate) fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
     let scope = Scope::begin(PUT_OFF);
@@ -49,7 +49,7 @@ pub(crate) fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>)
     (sent, scope.end())
 }
 
-/// Runs user code that sends for itself: there waits for room block the thread as ever.
+/// Runs user code that sends on its own account: there, waits for room block the thread as usual.
 #[inline]
 pub(crate) fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
     if !are_deferred() {
@@ -59,13 +59,13 @@ pub(crate) fn not_put_off<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Whether a wait for room on this thread is to be put off.
+/// Returns whether a wait for room on this thread is to be deferred.
 #[inline]
 pub(crate) fn are_deferred() -> bool {
     WAITS.with(Cell::get) != BLOCK && KEPT.try_with(|_| ()).is_ok()
 }
 
-/// Notes that copies of what is being sent go to several: what is put off is one of them.
+/// Notes that several recipients get copies of the message: a deferred delivery is one of them.
 #[inline]
 pub(crate) fn note_copies() {
     WAITS.with(|waits| {
@@ -75,7 +75,7 @@ pub(crate) fn note_copies() {
     });
 }
 
-/// Puts a wait for room off; only where waits [are](are_deferred).
+/// Defers a wait for room; only where waits [are deferred](are_deferred).
 #[cold]
 pub(crate) fn keep(later: Box<dyn PendingDelivery>) {
     let before = WAITS.with(|waits| waits.replace(waits.get() | HAVE_PUT_OFF));
@@ -89,7 +89,7 @@ pub(crate) fn keep(later: Box<dyn PendingDelivery>) {
     });
 }
 
-/// Sets the flag back, also when user code unwinds.
+/// Resets the flag, also when user code unwinds.
 struct Scope {
     before: u8,
 }
@@ -112,7 +112,7 @@ impl Drop for Scope {
     fn drop(&mut self) {
         let after = WAITS.with(|flag| flag.replace(self.before));
         if after & HAVE_PUT_OFF != 0 {
-            // User code has unwound: the question is given up.
+            // User code has unwound: the request is given up.
             drop(taken(after).map(|put_off| put_off.counted_by(None)));
         }
     }
@@ -124,17 +124,17 @@ fn taken(waits: u8) -> Option<DeferredSends> {
     Some(DeferredSends { later, are_copies: waits & COPIES != 0 })
 }
 
-/// What one send has put off.
-#[must_use = "what was put off is counted as sent, and has no outcome yet"]
+/// The deliveries that a single send has deferred.
+#[must_use = "deferred deliveries are counted as sent, and have no outcome yet"]
 pub(crate) struct DeferredSends {
     later: Vec<Box<dyn PendingDelivery>>,
-    /// Others were sent copies.
+    /// Other recipients were sent copies.
     are_copies: bool,
 }
 
 impl DeferredSends {
-    /// Has the message sent once more by `way_back`, an `ActorRef` of its type, if the actor that it waits for refuses it;
-    /// not so a copy.
+    /// Sets a way back: if the actor that the message waits for refuses it, `way_back`, an `ActorRef` of its type,
+    /// sends it once more. A copy is not sent again.
     pub(crate) fn returning_by(mut self, way_back: impl FnOnce() -> Option<Box<dyn Any + Send>>) -> Self {
         if let ([later], false) = (&mut *self.later, self.are_copies) {
             if let Some(way_back) = way_back() {
@@ -144,12 +144,12 @@ impl DeferredSends {
         self
     }
 
-    /// Has `watch` told what becomes of the message; not so of several.
+    /// Tells `watch` the outcome of the message, if it is a single delivery.
     pub(crate) fn watched_by(self, watch: impl Watch + 'static) -> Self {
         Self { later: Watched::wrap(self.later, Box::new(watch)), are_copies: self.are_copies }
     }
 
-    /// Puts it off once more, as a part of the send that this send was within.
+    /// Defers the deliveries once more, as a part of the outer send.
     pub(crate) fn keep(self) {
         if self.are_copies {
             note_copies();
@@ -157,12 +157,12 @@ impl DeferredSends {
         self.later.into_iter().for_each(keep);
     }
 
-    /// What is counted as sent and is waited for already.
+    /// Returns the deliveries, which are counted as sent, to a caller that waits for them itself.
     pub(crate) fn into_later(self) -> Vec<Box<dyn PendingDelivery>> {
         self.later
     }
 
-    /// Says whose books have counted it as sent; `None`: those of the actors that it waits for.
+    /// Sets the system whose ledger has counted the deliveries as sent; `None`: those of the actors that they wait for.
     pub(crate) fn counted_by(self, counters: Option<StdArc<SystemCore>>) -> DeferredSend {
         // It was counted on its way to the mailbox.
         count(&self.later, counters.as_deref(), |row| row.subtract_sent(1));
@@ -170,23 +170,24 @@ impl DeferredSends {
     }
 }
 
-/// Counts each in the books that count it: these, or those of the actor that it waits for.
+/// Counts each delivery in the ledger that it belongs to: `counters`, or that of the actor that it waits for.
 fn count(later: &[Box<dyn PendingDelivery>], counters: Option<&SystemCore>, act: impl Fn(&ThreadCounters)) {
     for later in later {
         act(counters.unwrap_or_else(|| later.system()).ledger().for_this_thread());
     }
 }
 
-/// What waits for room, and is waited for by its asker. Dropped before, it is dead letters. It counts as sent only when it
-/// is taken out, to be offered again or given up: so the ledger balances while an asker keeps it.
+/// Deliveries that wait for room, and that their asker waits for. Dropped before, they are dead letters. They count as
+/// sent only when they are taken out, to be offered again or given up: so the ledger balances while an asker keeps
+/// them.
 pub(crate) struct DeferredSend {
-    /// Behind a lock, which is never taken, since what waits is not shared by threads.
+    /// Behind a lock, which is never taken, since threads do not share the deliveries.
     later: Mutex<Vec<Box<dyn PendingDelivery>>>,
     counters: Option<StdArc<SystemCore>>,
 }
 
 impl DeferredSend {
-    /// Adds what another send has put off, which the same books count.
+    /// Adds the deliveries of another deferred send, which the same ledger counts.
     pub(crate) fn join(&mut self, mut other: Self) {
         let added = std::mem::take(of(&mut other.later));
         of(&mut self.later).extend(added);
@@ -198,8 +199,8 @@ impl DeferredSend {
         later
     }
 
-    /// Waits until each is accepted or refused, or has waited for as long as its mailbox says; and no longer than
-    /// `until`, and until what is `awaited` is there, after which none is delivered any more.
+    /// Waits until each delivery is accepted or refused, or has waited for as long as its mailbox allows. The wait ends
+    /// at `until`, and when `awaited` is there; after that no message is delivered any more.
     pub(crate) fn wait(mut self, until: Option<WaitBound<'_>>, awaited: &mut dyn Awaited) -> TimedOutSend {
         let later = self.take();
         let over = wait_until(later, until, Some(awaited));
@@ -226,7 +227,7 @@ impl fmt::Debug for DeferredSend {
     }
 }
 
-/// What has waited in vain. When this is dropped, it is dead letters; its asker is to be told before.
+/// The deliveries that have waited in vain. When this is dropped, they are dead letters; the asker must be told before.
 pub(crate) struct TimedOutSend {
     over: Vec<(Box<dyn PendingDelivery>, DeadLetterReason)>,
     counters: Option<StdArc<SystemCore>>,
@@ -238,12 +239,12 @@ impl TimedOutSend {
         self.over.is_empty()
     }
 
-    /// Whether a router has found no routee that takes it.
+    /// Returns whether a router has found no routee that takes the message.
     pub(crate) fn found_no_routee(&self) -> bool {
         self.over.iter().any(|(_, reason)| *reason == DeadLetterReason::NoRoutee)
     }
 
-    /// Whether there is something, and the limit of its asker is over.
+    /// Returns whether there is a delivery, and the deadline of its asker has passed.
     pub(crate) fn is_late(&self) -> bool {
         self.is_late
     }

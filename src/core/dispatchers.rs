@@ -1,4 +1,4 @@
-//! The dispatchers of one system, by their names and aliases, and where a new actor runs.
+//! The dispatchers of a single system, by their names and aliases, and the placement of a new actor.
 
 use crate::core::build_error::{AliasFault, BuildError};
 use crate::core::error::SpawnError;
@@ -17,55 +17,55 @@ pub(crate) const DEFAULT: &str = "default";
 /// The dispatcher of the engine's own actors; the default one unless it is declared.
 pub(crate) const INTERNAL: &str = "internal";
 
-/// An alias may lead to a dispatcher over so many others; Akka's bound.
+/// The largest number of steps from an alias to a dispatcher; Akka's bound.
 const ALIAS_DEPTH_MAX: usize = 20;
 
-/// What a builder was told.
+/// The declarations that the system's builder was given.
 #[derive(Default)]
 pub(crate) struct Declared {
     pub dispatchers: Vec<(String, Dispatcher)>,
-    /// Each with the name that it stands for.
+    /// Each alias with the name that it stands for.
     pub aliases: Vec<(String, String)>,
     /// Runs all actors, in place of the dispatchers.
     #[cfg(feature = "testkit")]
     pub stepper: Option<StdArc<dyn crate::dispatch::stepping::Stepper>>,
 }
 
-/// All that run, or are at rest.
+/// All dispatchers, whether their threads run or not.
 pub struct Dispatchers {
-    /// By their names, which they are sorted by.
+    /// Sorted by their names.
     all: Vec<(String, Dispatch)>,
-    /// Where the dispatcher of actors that name none is among them: looked up for nearly every actor.
+    /// The index of the default dispatcher: needed for nearly every actor.
     default: usize,
-    /// Each with the dispatcher at the end of its chain.
+    /// Each alias with the dispatcher at the end of its chain.
     aliases: BTreeMap<String, String>,
 }
 
 pub enum Dispatch {
-    /// Its threads run as long as the system. Cells point to the home, so it stays where it is; there is none
+    /// The threads run as long as the system. Cells point to the placement, so it stays where it is. There is none
     /// where each actor has a thread of its own.
     Lasting { running: Running, placement: Option<Box<Placement>> },
-    /// Its threads run while it has actors.
+    /// The threads run while the dispatcher has actors.
     OnDemand(StdArc<OnDemand>),
 }
 
-/// Where a new actor is to run.
+/// The placement of a new actor.
 pub struct ResolvedPlacement {
-    /// For its cell; alive as long as the system, or as `own` if there is one.
+    /// The placement for the cell; alive as long as the system, or as `own` if there is one.
     pub placement: *const Placement,
-    /// Not in a `Box`: moving one asserts that nothing else points into it.
+    /// Not in a `Box`: a move of a `Box` asserts that nothing else points into it.
     pub own: Option<StdArc<OwnedPlacement>>,
 }
 
-/// A home that belongs to one actor, to be left once.
+/// A placement that belongs to a single actor, to be released once.
 pub struct OwnedPlacement {
     placement: Placement,
     entered: Option<StdArc<OnDemand>>,
 }
 
 impl Declared {
-    /// Starts the threads; those of `system` have its name in theirs. The builder is in those on demand, and
-    /// leaves them when the system stands.
+    /// Starts the threads; their names contain the name of `system`. The builder counts as an actor of the threads on
+    /// demand, and leaves them when the system is complete.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Declared {
         dispatchers.chain(self.aliases.iter().map(|(alias, _)| alias))
     }
 
-    /// The names become part of those of threads.
+    /// Checks the names, which become part of the names of threads.
     fn check_names(&self) -> Result<(), BuildError> {
         let mut seen = std::collections::BTreeSet::new();
         for name in self.names() {
@@ -125,7 +125,7 @@ impl Declared {
         Ok(())
     }
 
-    /// The dispatcher at the end of an alias's chain.
+    /// Returns the dispatcher at the end of an alias's chain.
     fn follow(&self, alias: &str) -> Result<String, BuildError> {
         let mut chain = vec![alias.to_owned()];
         let fault = loop {
@@ -150,7 +150,7 @@ impl Declared {
 }
 
 impl Dispatchers {
-    /// The dispatcher of this name or alias.
+    /// Returns the dispatcher of this name or alias.
     ///
     /// # Errors
     ///
@@ -168,25 +168,26 @@ impl Dispatchers {
         }
     }
 
-    /// The name of the dispatcher that this name or alias stands for.
+    /// Returns the name of the dispatcher that this name or alias stands for.
     pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
         let Some(name) = name else { return &self.all[self.default].0 };
         let name = self.aliases.get(name).map_or(name, String::as_str);
         let is_default = name == INTERNAL && self.position(INTERNAL).is_none();
-        // Over the alias that the default may be.
+        // Through the alias that the default may be.
         if is_default { self.resolve(None) } else { name }
     }
 
-    /// Where the dispatcher of this very name is.
+    /// Returns the index of the dispatcher of this very name.
     fn position(&self, name: &str) -> Option<usize> {
         self.all.iter().position(|(known, _)| known == name)
     }
 
-    /// Where a new actor runs that names this dispatcher.
+    /// Returns the placement of a new actor that names this dispatcher.
     ///
     /// # Errors
     ///
-    /// There is none of that name, a thread that the actor needs cannot be had, or the system has shut down.
+    /// There is no dispatcher of that name, a thread that the actor needs cannot be started, or the system has shut
+    /// down.
     pub fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
         let own = match self.find(name)? {
             Dispatch::Lasting { placement: Some(placement), .. } => {
@@ -207,7 +208,7 @@ impl Dispatchers {
         Ok(ResolvedPlacement { placement: &raw const own.placement, own: Some(own) })
     }
 
-    /// Those whose threads run while they have actors.
+    /// The dispatchers whose threads run while they have actors.
     pub fn on_demand(&self) -> impl Iterator<Item = &StdArc<OnDemand>> {
         self.all.iter().filter_map(|(_, dispatch)| match dispatch {
             Dispatch::OnDemand(threads) => Some(threads),
@@ -225,7 +226,7 @@ impl Dispatchers {
         }
     }
 
-    /// Ends all threads and joins them, but for the calling one, if it is one of them.
+    /// Ends all threads and joins them, except the calling thread, if it is one of them.
     pub fn end(&self) {
         for (_, dispatch) in &self.all {
             match dispatch {
@@ -235,7 +236,7 @@ impl Dispatchers {
         }
     }
 
-    /// Whether the calling thread is one of theirs.
+    /// Returns whether the calling thread is one of the dispatchers' threads.
     pub fn run_current_thread(&self) -> bool {
         self.all.iter().any(|(_, dispatch)| match dispatch {
             Dispatch::Lasting { running, .. } => running.runs_current_thread(),
@@ -260,7 +261,8 @@ impl Dispatch {
 }
 
 impl OwnedPlacement {
-    /// The actor is gone and will not be scheduled again: a thread of its own ends. Returns the threads that it shared.
+    /// Releases the placement of an actor that is gone and will not be scheduled again: a thread of its own ends.
+    /// Returns the threads that the actor shared.
     pub fn release(&self) -> Option<&StdArc<OnDemand>> {
         self.placement.release();
         self.entered.as_ref()

@@ -1,4 +1,4 @@
-//! The errors of sending, creating, starting and ending; others live beside what returns them.
+//! The errors of sending, creating, starting and ending; other errors are beside the functions that return them.
 
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameError;
@@ -7,27 +7,27 @@ use crate::settings::backoff_error::BackoffError;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a message was not accepted; the message comes back.
+/// The reason why a message was not accepted; the message comes back.
 #[derive(PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// The mailbox is bounded and full, and its policy is to refuse. Of a router: that of the routee which was chosen;
-    /// or there was nobody left to choose, and one that was passed over was itself a router and full.
+    /// The mailbox is bounded and full, and its policy is to refuse. From a router: the mailbox of the chosen routee
+    /// is; or no routee was left to choose, and a routee that was passed over was itself a router and full.
     Full(M),
-    /// The actor or router has stopped. Of a [group](crate::group::Group): nobody has the key and nobody is created
-    /// for it, as the inner router or [`stop_spawning`](crate::group::Group::stop_spawning) says.
+    /// The actor or router has stopped. From a [group](crate::group::Group): the key has no actor and none is
+    /// created for it, as the inner router or [`stop_spawning`](crate::group::Group::stop_spawning) says.
     Closed(M),
-    /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router that
-    /// has none.
+    /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router
+    /// without a routee.
     NoRoutee(M),
     /// Routers route to each other in a circle: the message went through 16 routers, one behind the other, or the send
     /// that it belongs to has visited 65,536 routers behind the first one, by all its copies together.
     Cycle(M),
-    /// No route of a [topology](crate::topology) leads anywhere for the message.
+    /// No route of a [topology](crate::topology) leads to a recipient for the message.
     NoRoute(M),
-    /// A keyed group's inner router has named nobody for the message
+    /// The inner router of a keyed group has named no key for the message
     /// ([`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
-    /// [`KeyRoute::Default`](crate::group::KeyRoute::Default)). The group lives, and takes others.
+    /// [`KeyRoute::Default`](crate::group::KeyRoute::Default)). The group lives, and takes other messages.
     Discarded(M),
     /// A routing logic named a routee that does not exist.
     BadPick {
@@ -35,7 +35,7 @@ pub enum SendError<M> {
         message: M,
         /// The index that the logic returned.
         index: usize,
-        /// How many routees there were.
+        /// The number of routees.
         routees: usize,
     },
 }
@@ -54,7 +54,7 @@ impl<M> SendError<M> {
         }
     }
 
-    /// The same refusal of what `change` makes of the message.
+    /// Makes the same refusal for the result of `change`.
     pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> SendError<N> {
         match self {
             SendError::Full(message) => SendError::Full(change(message)),
@@ -90,7 +90,7 @@ impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SendError::Full(_) => f.write_str("mailbox full: try again later or raise its capacity"),
-            SendError::Closed(_) => f.write_str("nobody will handle the message: the actor has stopped, or its group creates none for it"),
+            SendError::Closed(_) => f.write_str("no actor will handle the message: the actor has stopped, or its group creates none for it"),
             SendError::NoRoutee(_) => f.write_str(
                 "no routee takes the message: the router has none, or each has stopped or is a router without any",
             ),
@@ -102,7 +102,7 @@ impl<M> fmt::Display for SendError<M> {
                 "no route leads anywhere for the message: define one with `route_to` before the group is mounted",
             ),
             SendError::Discarded(_) => f.write_str(
-                "message discarded: the group's inner router names nobody for it, by `Discard` or `Default`",
+                "message discarded: the group's inner router names no key for it, by `Discard` or `Default`",
             ),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")
@@ -113,7 +113,7 @@ impl<M> fmt::Display for SendError<M> {
 
 impl<M> std::error::Error for SendError<M> {}
 
-/// Why an actor could not be created.
+/// The reason why an actor could not be created.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -140,7 +140,7 @@ pub enum SpawnError {
     Mailbox {
         /// The actor's path.
         path: String,
-        /// What is wrong with the mailbox.
+        /// The fault of the mailbox.
         fault: MailboxFault,
     },
     /// A pool was asked for with 0 routees, and without
@@ -158,58 +158,58 @@ pub enum SpawnError {
         /// The largest size.
         max: usize,
     },
-    /// What was named as the path of a router's routee is none.
+    /// The path that was given for a router's routee is invalid.
     RouteePath {
         /// The router's path.
         router: String,
-        /// What is wrong with the routee's.
+        /// The fault of the routee's path.
         error: crate::path::error::PathError,
     },
-    /// The path of a routee has a wildcard, where messages cannot be cloned.
+    /// The path of a routee has a wildcard, but the messages cannot be cloned.
     RouteeWildcard {
         /// The router's path.
         router: String,
         /// The routee's path.
         path: String,
     },
-    /// A routee that is made before its first turn, as [`goakt`](crate::routing::goakt)'s are, could not be made: its factory
+    /// A routee that is made before its first turn, as in [`goakt`](crate::routing::goakt), could not be made: its factory
     /// returned an error, or panicked.
     Routee {
         /// The router's path.
         router: String,
         /// The routee's number.
         number: usize,
-        /// What the factory said.
+        /// The error or panic of the factory.
         fault: String,
     },
     /// A router's logic has settings that make no sense, such as a hash ring without points.
     Logic {
         /// The router's path.
         path: String,
-        /// What is wrong.
+        /// The fault of the settings.
         fault: String,
     },
     /// A pool's resizer has settings that make no sense, or the router is no pool.
     Resizer {
         /// The router's path.
         path: String,
-        /// What is wrong.
+        /// The fault of the settings.
         fault: crate::settings::resizer_error::ResizerError,
     },
-    /// What was said of a group makes no sense.
+    /// The settings of a group are invalid.
     Group {
         /// The group's path.
         path: String,
-        /// What is wrong.
+        /// The fault of the settings.
         fault: String,
     },
-    /// The system says of the router at this path what it cannot be.
+    /// The system's settings for the router at this path are impossible for it.
     Section {
         /// The router's path.
         path: String,
         /// The key at fault, with the sections around it.
         key: String,
-        /// What is wrong.
+        /// The fault of the section.
         fault: crate::settings::section_fault::SectionFault,
     },
     /// The parent is stopping or has stopped, or is a [group](crate::group::Group::mount) that creates no more
@@ -225,7 +225,7 @@ pub enum SpawnError {
     },
     /// A thread that the actor needs could not be started.
     Thread(StartError),
-    /// A supervisor's backoff makes no sense.
+    /// The backoff of a supervisor is invalid.
     Backoff(BackoffError),
 }
 
@@ -298,13 +298,13 @@ impl From<NameError> for SpawnError {
     }
 }
 
-/// Why a system did not end in time.
+/// The reason why a system did not end in time.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ShutdownError {
     /// Some actors were still running when the deadline passed.
     Stuck {
-        /// How long was waited.
+        /// The time for which the caller waited.
         waited: Duration,
         /// The paths of actors that have not ended, at most 32 of them.
         actors: Vec<String>,

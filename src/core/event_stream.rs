@@ -1,17 +1,18 @@
-//! The event stream: what happens in a system, told to whoever has subscribed to the type of event.
+//! The event stream: it publishes the events of a system to the subscribers of their types.
 //!
-//! A publisher takes the list of subscribers of its event's type under a lock, and calls them without it, on
-//! its own thread. Lists are replaced, never changed. So a publisher that took a list before a subscriber left
-//! may still call that subscriber; one that begins afterwards does not.
+//! A publisher takes the list of subscribers of its event's type under a lock, and calls them without the lock, on its
+//! own thread. Lists are replaced, never changed. So a publisher that took a list before a subscriber left may still
+//! call that subscriber; a publisher that begins afterwards does not.
 //!
-//! Whether two references mean the same may be asked of the user's code, so that is found without the lock, and each
-//! reference has a number: under the lock entries go by the numbers of those that they tell.
+//! The comparison of two references may call user code. So it is done without the lock, and each reference has a
+//! number: under the lock, entries are compared by the numbers of their references.
 //!
-//! Akka matches a type and its subtypes. Here a type that stands for several is an [`EventGroup`], and who
-//! subscribes to it is entered under each of its members.
+//! Akka matches a type and its subtypes. Here a type that stands for several types is an [`EventGroup`], and a
+//! subscriber of the group is entered under each of its members.
 //!
 //! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
-//! these entries; the others are kept as *followers*, of which the next tells when the first is taken back.
+//! these entries. The others are kept as *followers*: the next of them tells the reference when the first is taken
+//! back.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
@@ -21,7 +22,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 
-/// The events of one system, by their types. A clone is a handle to the same stream.
+/// The event stream of a single system. A clone is a handle to the same stream.
 ///
 /// Any type that is `Clone + Send + 'static` can be an event: publish your own. The engine publishes
 /// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter),
@@ -30,10 +31,10 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 ///
 /// # Delivery
 ///
-/// A subscribed actor is told on the publishing thread, by an ordinary `tell` that the ledger counts. An actor
-/// that has stopped is forgotten at the next event. An event that is published while a subscriber comes or
-/// leaves on another thread may reach it or not; one that is published after [`unsubscribe`](Self::unsubscribe)
-/// has returned does not. Publishing without any subscriber costs one load. Semantics: Akka's `EventStream`.
+/// A subscribed actor gets the event on the publishing thread, by an ordinary `tell` that the ledger counts. An actor
+/// that has stopped is removed at the next event. An event that is published while a subscriber comes or leaves on
+/// another thread may reach it or not; an event that is published after [`unsubscribe`](Self::unsubscribe) has returned
+/// does not. Publishing without any subscriber costs one load. The semantics are those of Akka's `EventStream`.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -71,7 +72,7 @@ pub struct EventStream {
 
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// How many entries there are, so that publishing without any costs one load.
+    /// The number of entries, so publishing without any costs one load.
     entry_count: AtomicUsize,
     topics: Mutex<Topics>,
 }
@@ -79,7 +80,7 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Topics {
     by_event: HashMap<TypeId, StdArc<[Entry]>>,
-    /// That of the next function, or reference that is not known.
+    /// The number of the next function, or of the next reference that has none.
     next_number: u64,
     /// The system has ended: references would keep it in memory.
     ended: bool,
@@ -88,14 +89,14 @@ pub(crate) struct Topics {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) who: Who,
-    /// What was subscribed to: the event's type, or a group that it belongs to.
+    /// The subscription: the event's type, or a group that it belongs to.
     pub(crate) by: TypeId,
-    /// Whether an entry before it tells the same reference.
+    /// Whether an earlier entry tells the same reference.
     follows: bool,
     subscriber: Guarded<StdArc<dyn Subscriber>>,
 }
 
-/// Who has subscribed, by number. Equal references have one number, as long as there is an entry of any of them.
+/// The number of a subscriber. Equal references have the same number, as long as there is an entry of any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Reference(u64),
@@ -111,13 +112,12 @@ impl Who {
 /// All entries at one moment.
 pub(crate) struct Snapshot {
     lists: Vec<StdArc<[Entry]>>,
-    /// [`Topics::next_number`] then.
+    /// [`Topics::next_number`] at that moment.
     next_number: u64,
 }
 
 impl Snapshot {
-    /// Those of which an entry tells this `ActorRef`, as far as their numbers are not below `first`. May run code of the
-    /// user's.
+    /// Returns the numbers, not below `first`, of the entries that tell this `ActorRef`. May run user code.
     pub(crate) fn telling<'a>(
         &'a self,
         reference: &'a dyn Any,
@@ -135,12 +135,12 @@ pub(crate) trait Subscriber: Send + Sync {
     /// Takes one event.
     fn take(&self, event: &dyn Any);
 
-    /// Whether it has stopped for good.
+    /// Returns whether the subscriber has stopped for good.
     fn is_gone(&self) -> bool {
         false
     }
 
-    /// Whether it tells this `ActorRef`. May run code of the user's, which compares.
+    /// Returns whether the subscriber tells this `ActorRef`. May run user code, which compares.
     fn tells(&self, reference: &dyn Any) -> bool {
         let _ = reference;
         false
@@ -190,14 +190,14 @@ pub(crate) trait Subscriber: Send + Sync {
 /// # }
 /// ```
 pub trait EventGroup: Sized + Send + 'static {
-    /// Names the types of events that belong to it.
+    /// Names the types of events that belong to the group.
     fn members(members: &mut EventTypes<Self>);
 }
 
 /// The types of events that belong to the group `G`.
 pub struct EventTypes<G>(Vec<Member<G>>);
 
-/// The type of an event, and how the event becomes a `G`.
+/// The type of an event, and the function that makes a `G` of the event.
 pub(crate) type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
 
 impl<G> EventTypes<G> {
@@ -233,7 +233,7 @@ impl EventStream {
         self.add_function(by, vec![(by, StdArc::new(ByFunction::new(function)))])
     }
 
-    /// As [`on`](Self::on) for every type of the group `G`.
+    /// Calls `function` as [`on`](Self::on) does, for every type of the group `G`.
     pub fn on_group<G: EventGroup>(&self, function: impl Fn(&G) + Send + Sync + 'static) -> Subscription {
         let function = StdArc::new(function);
         let subscribers = members::<G>().into_iter().map(|(event, convert)| {
@@ -244,19 +244,19 @@ impl EventStream {
         self.add_function(TypeId::of::<G>(), subscribers.collect())
     }
 
-    /// Tells all who have subscribed to the type `E` or to a group that it belongs to, on this thread, in the
-    /// order of their subscriptions. What panics in a subscriber is passed over.
+    /// Publishes the event to all subscribers of the type `E` and of groups that it belongs to, on this thread, in the
+    /// order of their subscriptions. A subscriber that panics is passed over.
     pub fn publish<E: Clone + Send + 'static>(&self, event: &E) {
         if self.has_subscribers() {
             self.shared.publish(TypeId::of::<E>(), event);
         }
     }
 
-    /// Whether anybody has subscribed to anything.
+    /// Returns whether there is any subscriber.
     #[inline]
     pub(crate) fn has_subscribers(&self) -> bool {
-        // Ordering: Relaxed; who subscribes or leaves at the same moment may be told or not, and who knows that
-        // it has happened reads this later in the count's own order.
+        // Ordering: Relaxed; a subscriber that comes or leaves at the same moment may be told or not, and a thread that
+        // knows that it has happened reads this later in the count's own order.
         self.shared.entry_count.load(Ordering::Relaxed) > 0
     }
 
@@ -280,8 +280,8 @@ impl EventStream {
         })
     }
 
-    /// The system has ended: no reference is kept, or it would keep the system in memory. Functions stay: what
-    /// is sent from now on is a dead letter, and may be shown.
+    /// Drops all references of a system that has ended, since they would keep the system in memory. Functions stay: a
+    /// message that is sent from now on is a dead letter, and may be shown.
     pub(crate) fn let_references_go(&self) {
         lock(&self.shared.topics).ended = true;
         self.shared.remove(|_, entry| entry.who.is_reference());
@@ -299,10 +299,10 @@ impl Topics {
     }
 }
 
-/// What is to be told of which type of event.
+/// Subscribers, each with the type of event that it gets.
 type Subscribers = [(TypeId, StdArc<dyn Subscriber>)];
 
-/// Lists that were replaced: dropped without the lock, since what subscribers hold is the user's.
+/// Lists that were replaced. They are dropped without the lock, since subscribers hold user values.
 pub(crate) struct Replaced {
     lists: Vec<StdArc<[Entry]>>,
     /// Whether any entry is new.
@@ -310,14 +310,14 @@ pub(crate) struct Replaced {
 }
 
 impl Shared {
-    /// Enters a reference. Whether any entry is new.
+    /// Enters a reference. Returns whether any entry is new.
     pub(crate) fn add_reference(
         &self,
         by: TypeId,
         subscribers: Vec<(TypeId, StdArc<dyn Subscriber>)>,
         reference: &dyn Any,
     ) -> bool {
-        // It is compared with each of the others once, also with those that come meanwhile.
+        // The reference is compared with each of the others once, also with those that come meanwhile.
         let mut first = 0;
         loop {
             let snapshot = self.snapshot();
@@ -336,7 +336,7 @@ impl Shared {
                         let who = Who::Reference(topics.new_number());
                         Some(self.enter(&mut topics, who, by, &subscribers))
                     }
-                    // It may have left and come back under another number.
+                    // The reference may have left and come back under another number.
                     Some(_) => {
                         first = 0;
                         None
@@ -353,7 +353,7 @@ impl Shared {
         }
     }
 
-    /// Enters what tells of several types of events, but where it has subscribed to the same before.
+    /// Enters a subscriber under several types of events, except where it has the same subscription already.
     pub(crate) fn enter(
         &self,
         topics: &mut Topics,
@@ -380,7 +380,7 @@ impl Shared {
         replaced
     }
 
-    /// Those of which an entry tells this `ActorRef`. May run code of the user's.
+    /// Returns the numbers of the entries that tell this `ActorRef`. May run user code.
     pub(crate) fn telling(&self, reference: &dyn Any) -> Vec<Who> {
         self.snapshot().telling(reference, 0).collect()
     }
@@ -390,8 +390,8 @@ impl Shared {
         Snapshot { lists: topics.by_event.values().cloned().collect(), next_number: topics.next_number }
     }
 
-    /// Removes the entries that are `meant`, of the type of event under which they are. Whether there were any. `meant`
-    /// runs no user code.
+    /// Removes the entries for which `meant` returns true; it gets the type of event too. Returns whether there were
+    /// any. `meant` runs no user code.
     pub(crate) fn remove(&self, meant: impl Fn(TypeId, &Entry) -> bool) -> bool {
         let mut replaced = Vec::new();
         let mut removed_count = 0;
@@ -401,7 +401,7 @@ impl Shared {
                 if entries.iter().any(|entry| meant(*event, entry)) {
                     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
                     for entry in entries.iter().filter(|entry| !meant(*event, entry)) {
-                        // The one that it has followed may be gone.
+                        // The entry that it has followed may be gone.
                         let follows = entry.follows && kept.iter().any(|before| before.who == entry.who);
                         kept.push(Entry { follows, ..entry.clone() });
                     }
@@ -413,7 +413,7 @@ impl Shared {
             // Ordering: Relaxed; see `has_subscribers`.
             self.entry_count.fetch_sub(removed_count, Ordering::Relaxed);
         }
-        // Without the lock: what subscribers hold is the user's.
+        // Without the lock: subscribers hold user values.
         drop(replaced);
         removed_count > 0
     }
@@ -422,7 +422,7 @@ impl Shared {
         lock(&self.topics).by_event.get(&event).cloned()
     }
 
-    /// Forgets the subscribers to one type that have stopped: the type may be one that is hardly ever published.
+    /// Removes the stopped subscribers of one type, which may be a type that is hardly ever published.
     pub(crate) fn sweep(&self, event: TypeId) {
         let Some(entries) = self.entries(event) else { return };
         let gone = entries.iter().filter(|entry| is_gone(entry)).map(|entry| entry.who);
@@ -455,7 +455,7 @@ fn is_gone(entry: &Entry) -> bool {
     gone
 }
 
-/// A function on events of one type.
+/// A function on events of a single type.
 pub(crate) struct ByFunction<E, F> {
     function: F,
     event: PhantomData<fn(&E)>,
@@ -488,7 +488,7 @@ impl<G, F: Fn(&G) + Send + Sync> Subscriber for ByGroupFunction<G, F> {
     }
 }
 
-/// Ends a subscription when dropped.
+/// Ends its subscription when it is dropped.
 #[must_use = "a subscription ends when it is dropped"]
 pub struct Subscription {
     end: Option<Box<dyn FnOnce() + Send + Sync>>,

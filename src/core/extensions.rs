@@ -1,13 +1,13 @@
-//! What features keep for each system: one value of each feature's own type, found by that type.
+//! The extensions of a system: each feature keeps one value of its own type for each system, found by that type.
 //!
-//! The core names no feature. The composition root (`system.rs`) puts the values in when the system is built; each feature
-//! finds its own by [`Extensions::get`], and hears of the system's end by the hooks of [`Extension`].
+//! The core names no feature. The composition root (`system.rs`) puts the values in when the system is built. Each
+//! feature finds its own by [`Extensions::get`], and is told of the system's end by the hooks of [`Extension`].
 
 use std::any::{Any, TypeId};
 use std::time::Instant;
 
-/// A value as one whose type is looked up while the program runs. A cast from `dyn Extension` to `dyn Any` needs a newer
-/// compiler than the oldest one that is promised.
+/// A value whose type is looked up while the program runs. A cast from `dyn Extension` to `dyn Any` needs a newer
+/// compiler than the oldest supported compiler.
 pub trait AsAny {
     /// The value itself.
     fn as_any(&self) -> &dyn Any;
@@ -21,42 +21,43 @@ impl<T: Any> AsAny for T {
 
 /// A feature's part of one system.
 pub trait Extension: AsAny + Any + Send + Sync {
-    /// The last actor has ended. Runs on the thread that ended it, before anyone who waits for the end goes on. `system` is
-    /// the system's name.
+    /// Runs when the last actor has ended, on the thread that ended it, before any thread that waits for the end goes
+    /// on. `system` is the system's name.
     fn tree_ended(&self, system: &str) {
         let _ = system;
     }
 
-    /// The owner has given the system up while actors still run. The last of them may never end.
+    /// Runs when the owner has given the system up while actors still run. The last of them may never end.
     fn abandoned(&self, system: &str) {
         let _ = system;
     }
 
-    /// The owner waits for the system's threads: ends those of the feature, at `until` at the latest.
+    /// Runs when the owner waits for the system's threads: ends the threads of the feature, at `until` at the latest.
     fn stop(&self, until: Option<Instant>) {
         let _ = until;
     }
 
-    /// No thread waits for the system's threads: tells those of the feature to end, and returns at once.
+    /// Runs when no thread waits for the system's threads: tells the threads of the feature to end, and returns at
+    /// once.
     fn release(&self) {}
 }
 
-/// The parts of all features. They are few and found by comparing types one after the other.
+/// The values of all features. They are few, and are found by a comparison of their types in a row.
 #[derive(Default)]
 pub struct Extensions(Vec<(TypeId, Box<dyn Extension>)>);
 
 impl Extensions {
-    /// Adds a feature's part. Hooks run in the order in which parts were added.
+    /// Adds a feature's value. Hooks run in the order in which values were added.
     pub fn add<T: Extension>(&mut self, part: T) {
         debug_assert!(self.find::<T>().is_none(), "a feature has one part of a system");
         self.0.push((TypeId::of::<T>(), Box::new(part)));
     }
 
-    /// A feature's part.
+    /// Returns a feature's value.
     ///
     /// # Panics
     ///
-    /// The composition root has left it out.
+    /// The composition root has not added it.
     pub fn get<T: Extension>(&self) -> &T {
         self.find().expect("the composition root adds the part of each feature")
     }
@@ -67,7 +68,7 @@ impl Extensions {
         (**part).as_any().downcast_ref()
     }
 
-    /// Runs a hook of each.
+    /// Runs a hook of each value.
     pub fn each(&self, hook: impl Fn(&dyn Extension)) {
         self.0.iter().for_each(|(_, part)| hook(&**part));
     }

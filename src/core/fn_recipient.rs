@@ -4,7 +4,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, Recipient};
 
-/// Handles each message where it is sent.
+/// Handles each message on the thread that sends it.
 struct Function<F>(F);
 
 impl<M, F: Fn(M) + Send + Sync + 'static> Recipient<M> for Function<F> {
@@ -17,8 +17,8 @@ impl<M, F: Fn(M) + Send + Sync + 'static> Recipient<M> for Function<F> {
 impl<M: Send + 'static> ActorRef<M> {
     /// A reference to a function, which handles each message on its sender's thread: as a routee, or in a test.
     ///
-    /// What is sent to it directly is in no ledger; a router counts what it routes here as handled. When the function
-    /// panics, the panic unwinds to the sender.
+    /// A message that is sent to the function directly is in no ledger; a router counts the messages that it routes to
+    /// the function as handled. When the function panics, the panic unwinds to the sender.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -1,9 +1,9 @@
-//! What happens to a message that finds a bounded mailbox full.
+//! The effect of a full bounded mailbox on a message.
 
 use std::time::Duration;
 
-/// What happens to a message that finds its bounded mailbox full. Dropping the oldest is none of these: a mailbox that
-/// does so is a ring, which is never full.
+/// The effect of a full bounded mailbox on a message. A mailbox that drops its oldest message is not among these: it is
+/// a ring, which is never full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FullPolicy {
     Refuse,

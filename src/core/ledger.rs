@@ -1,22 +1,22 @@
-//! The books: where every message is accounted for.
+//! The ledger: it accounts for every message.
 //!
-//! Each thread counts in a row of its own, by a plain load and store, so counting costs about a nanosecond
-//! and no line is shared between senders. A row belongs to one thread at a time; when its thread ends, the
-//! next new thread goes on with it, so the sums never lose anything.
+//! Each thread has its own counters and counts by a plain load and store. So counting costs about a nanosecond and
+//! senders share no cache line. The counters belong to one thread at a time. When that thread ends, the next new thread
+//! goes on with them, so the sums never lose anything.
 //!
-//! The terms are counted at different places, none of them as what is left of the others:
+//! Each term is counted at a place of its own; no term is computed as the rest of the others:
 //!
 //! | term | counted |
 //! |---|---|
 //! | sent | where a message enters: `tell`, `try_tell`, `ask`; a broadcast to n counts n |
 //! | handled | just before a handler gets it |
-//! | dead-lettered | where nobody takes it: refused `tell`s, drained mailboxes |
+//! | dead-lettered | where no recipient takes it: refused `tell`s, drained mailboxes |
 //! | handed back | where `try_tell` returns it |
-//! | dropped | where a mailbox's policy for being full lets it go |
-//! | skipped | where an actor is about to handle it, and nobody wants it any more |
-//! | queued | by walking all living actors: their mailboxes, what stashes and inboxes hold, and shared queues |
+//! | dropped | where a full mailbox drops it by its policy |
+//! | skipped | where an actor is about to handle it, and its asker or its deadline has gone |
+//! | queued | by a walk over all living actors: mailboxes, stashes, inboxes and shared queues |
 //!
-//! Timer ticks never enter a mailbox and have a row of their own.
+//! Timer ticks never enter a mailbox and have a term of their own.
 
 use crate::core::ask_counts;
 use crate::core::ask_counts::ReplyCounts;
@@ -26,16 +26,15 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 
-/// What became of every message of one system, as [`SystemRef::ledger`](crate::SystemRef::ledger) counted it.
+/// The outcomes of all messages of a single system, as [`SystemRef::ledger`](crate::SystemRef::ledger) counted them.
 ///
-/// While messages are on their way the terms are read one after the other and need not add up. When nobody
-/// sends and nothing is being handled, [`balance`](Self::balance) is 0: nothing was lost and nothing counted
-/// twice.
+/// While messages are on their way, the terms are read one after the other and need not add up. When no message is sent
+/// or handled, [`balance`](Self::balance) is 0: no message was lost and none was counted twice.
 ///
-/// One exception: a message that enters in one system and ends in another, such as the one that a router of this
-/// system gives to a routee of another, is sent in the ledger of the first and handled in that of the second. Then each
-/// balance is off by those messages, also after a shutdown, and the sum of the balances is 0. A send to a reference of
-/// another system is not among them: both ends of it are in the other system's ledger.
+/// There is one exception: a message that enters in one system and ends in another, such as a message that a router of
+/// this system gives to a routee of another. It is sent in the ledger of the first and handled in that of the second.
+/// Then each balance is off by those messages, also after a shutdown, and the sum of the balances is 0. A send to a
+/// reference of another system is not among them: both its start and its end are in the other system's ledger.
 ///
 /// A broadcast to n routees is n deliveries; a message that a router routes again stays one; a request is a
 /// message, its reply is not.
@@ -44,17 +43,17 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 pub struct Ledger {
     /// Messages that entered.
     pub sent: u64,
-    /// Messages that a handler got, whatever it made of them.
+    /// Messages that a handler got, regardless of its result.
     pub handled: u64,
-    /// Messages that nobody took; each was shown to the subscribers of dead letters, but for what is said at
+    /// Messages that no recipient took. Each was shown to the subscribers of dead letters, with the exceptions named at
     /// [`subscribe`](crate::dead_letters::DeadLetters::subscribe).
     pub dead_lettered: u64,
     /// Messages that `try_tell` gave back.
     pub handed_back: u64,
-    /// Messages that a full mailbox let go by its policy.
+    /// Messages that a full mailbox dropped by its policy.
     pub dropped: u64,
-    /// Messages that nobody wanted any more when their turn came, in actors that
-    /// [skip](crate::actor::ActorBuilder::skip_unwanted) those. Each was shown to the subscribers of dead letters, with the reason
+    /// Messages that were unwanted when their turn came, in actors that [skip](crate::actor::ActorBuilder::skip_unwanted)
+    /// them. Each was shown to the subscribers of dead letters, with the reason
     /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,
     /// Messages in the mailboxes now, in stashes, in [inboxes](crate::pattern::Inbox), and in the queues of
@@ -62,13 +61,13 @@ pub struct Ledger {
     pub queued: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
-    /// What became of asks. Their requests are messages and in the terms above; their replies are not.
+    /// The outcomes of asks. Their requests are messages and in the terms above; their replies are not.
     pub asks: ReplyCounts,
 }
 
 impl Ledger {
-    /// What was sent less what is accounted for: 0 at quiescence. Below or above 0 by the messages that have gone from
-    /// one [system to another](Self) on their way; the balances of both sum to 0.
+    /// The number of messages sent without those accounted for: 0 at quiescence. It is off by the messages that have
+    /// gone from one [system to another](Self) on their way; the balances of both systems sum to 0.
     pub fn balance(&self) -> i64 {
         let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
         let accounted = ended + self.queued;
@@ -93,7 +92,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// One thread's counts.
+/// The counters of a single thread.
 #[derive(Debug, Default)]
 pub struct ThreadCounters {
     counts: CachePadded<Counts>,
@@ -101,7 +100,7 @@ pub struct ThreadCounters {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Whether several threads add to it: those whose thread-locals are gone. On the line that is written anyway.
+    /// Whether several threads add to it: those whose thread-locals are gone. In the cache line that is written anyway.
     shared: bool,
     sent: AtomicU64,
     handled: AtomicU64,
@@ -111,19 +110,20 @@ struct Counts {
     skipped: AtomicU64,
     ticked: AtomicU64,
     asks: [AtomicU64; ask_counts::ROW_COUNT],
-    /// What actors do beside handling messages: control taken and acted upon, creations. Grows only.
+    /// The actions of actors beside handling messages: control taken and acted upon, creations. Grows only.
     worked: AtomicU64,
     /// Last steps of actors, begun and done.
     ends_begun: AtomicU64,
     ends_done: AtomicU64,
 }
 
-/// What actors have done so far, thread by thread. Two that are equal enclose a time in which no actor has begun to
+/// The work of all actors so far, thread by thread. Two equal values enclose a time in which no actor has begun to
 /// handle, act, start or end.
 #[cfg(any(feature = "testkit", pointsman_loom))]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Work {
-    /// What each thread has worked and handled. Compared one by one: what was handled is taken back now and then.
+    /// The work and the handled messages of each thread. Compared one by one: the count of handled messages sometimes
+    /// goes back.
     rows: Vec<(u64, u64)>,
     ends: u64,
 }
@@ -142,13 +142,13 @@ macro_rules! adders {
 impl ThreadCounters {
     adders! { sent handled dead_lettered handed_back dropped skipped ticked worked ends_begun ends_done }
 
-    /// Counts what became of an ask.
+    /// Counts the outcome of an ask.
     #[inline]
     pub fn ask(&self, kind: ask_counts::AskCounter) {
         self.add(&self.counts.asks[kind as usize], 1);
     }
 
-    /// Counts fewer as handled: a handler could not keep what it had got.
+    /// Counts fewer messages as handled: a handler could not keep the messages that it had got.
     pub fn subtract_handled(&self, count: u64) {
         // Work before and after: `Counters::work` is never equal across a step back.
         self.worked(1);
@@ -157,7 +157,7 @@ impl ThreadCounters {
         self.worked(1);
     }
 
-    /// Counts fewer as sent: questions that wait with their askers are not sent yet.
+    /// Counts fewer messages as sent: requests that wait with their askers are not sent yet.
     pub fn subtract_sent(&self, count: u64) {
         // The sum of all rows wraps, too.
         self.add(&self.counts.sent, count.wrapping_neg());
@@ -169,14 +169,15 @@ impl ThreadCounters {
             // Ordering: Release; as below.
             counter.fetch_add(count, Ordering::Release);
         } else {
-            // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs
-            // with the Acquire loads of `Counters::sum` and `Counters::work`: whoever sees a message handled also sees it sent.
+            // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs with the
+            // Acquire loads of `Counters::sum` and `Counters::work`: a thread that sees a message handled also sees it
+            // sent.
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
         }
     }
 }
 
-/// The rows of one system.
+/// The thread counters of a single system.
 pub struct Counters {
     id: u64,
     shelf: StdArc<CounterRegistry>,
@@ -191,9 +192,9 @@ struct CounterRegistry {
 
 #[derive(Default)]
 struct CounterRows {
-    /// Boxed, so that a row stays where it is.
+    /// Behind a pointer, so thread counters stay in their place.
     all: Vec<StdArc<ThreadCounters>>,
-    /// Rows whose thread has ended.
+    /// Thread counters whose thread has ended.
     free: Vec<StdArc<ThreadCounters>>,
 }
 
@@ -202,8 +203,8 @@ process_wide! {
 }
 
 per_thread! {
-    /// The books used last on this thread, and its row in them. The row is alive as long as the books of
-    /// this number are, and numbers are never used again.
+    /// The counters used last on this thread, and its thread counters there. The thread counters are alive as long as
+    /// the counters of this number are, and numbers are never used again.
     static LATEST: Cell<(u64, *const ThreadCounters)> = Cell::new((0, std::ptr::null()));
 }
 
@@ -211,15 +212,15 @@ per_thread! {
     static LEASES: CounterRegistrations = CounterRegistrations(RefCell::new(Vec::new()));
 }
 
-/// The rows that this thread writes; given back when it ends.
+/// The thread counters that this thread writes; given back when it ends.
 struct CounterRegistrations(RefCell<Vec<CounterRegistration>>);
 
-/// The number of some books, their shelf, and this thread's row in them.
+/// The number of some counters, their registry, and the thread counters of this thread.
 type CounterRegistration = (u64, StdWeak<CounterRegistry>, StdArc<ThreadCounters>);
 
 impl Drop for CounterRegistrations {
     fn drop(&mut self) {
-        // Destructors of other thread-locals may still send: not through a row that has a new writer.
+        // Destructors of other thread-locals may still send: they must not use thread counters that have a new writer.
         let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
         for (_, shelf, row) in self.0.get_mut().drain(..) {
             if let Some(shelf) = shelf.upgrade() {
@@ -229,12 +230,13 @@ impl Drop for CounterRegistrations {
     }
 }
 
-/// Counts a late reply, in the row that this thread used last.
+/// Counts a late reply, in the thread counters that this thread used last.
 #[inline]
 pub(crate) fn count_late() {
     let latest = LATEST.try_with(Cell::get).map_or(std::ptr::null(), |(_, row)| row);
-    // SAFETY: not null only after `find` stored a row of which this thread's lease list keeps a count. The list
-    // lets go of rows only in `find`, which then stores another, and when it is dropped, which stores null.
+    // SAFETY: not null only after `find` stored thread counters that this thread's registrations keep alive. The
+    // registrations let go of thread counters only in `find`, which then stores others, and when they are dropped,
+    // which stores null.
     let row = unsafe { latest.as_ref() };
     if let Some(row) = row {
         row.ask(ask_counts::AskCounter::Late);
@@ -249,13 +251,13 @@ impl Counters {
         Self { id, shelf: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
     }
 
-    /// The calling thread's row.
+    /// Returns the thread counters of the calling thread.
     #[inline]
     pub fn for_this_thread(&self) -> &ThreadCounters {
         match LATEST.try_with(Cell::get) {
             Ok((id, row)) if id == self.id => {
-                // SAFETY: the pair was stored by `find` for books of this number, which are these; their
-                // shelf keeps every row for as long as they live.
+                // SAFETY: the pair was stored by `find` for counters of this number, which are these; their registry
+                // keeps all thread counters for as long as they live.
                 unsafe { &*row }
             }
             _ => self.find(),
@@ -270,7 +272,7 @@ impl Counters {
             if let Some((_, _, row)) = leases.iter().find(|(id, ..)| *id == self.id) {
                 return StdArc::as_ptr(row);
             }
-            // Books that are gone need no lease.
+            // Counters that are gone need no registration.
             leases.retain(|(_, shelf, _)| shelf.strong_count() > 0);
             let row = {
                 let mut rows = lock(&self.shelf.rows);
@@ -287,21 +289,21 @@ impl Counters {
         match found {
             Ok(row) => {
                 let _ = LATEST.try_with(|latest| latest.set((self.id, row)));
-                // SAFETY: the shelf of these books keeps the row.
+                // SAFETY: the registry of these counters keeps the thread counters.
                 unsafe { &*row }
             }
             Err(_) => &self.common,
         }
     }
 
-    /// What actors have done by now, to be compared with [`work_after`](Self::work_after).
+    /// Returns the work of all actors by now, to be compared with [`work_after`](Self::work_after).
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub fn work_before(&self) -> Work {
         self.work(|counts| &counts.ends_done)
     }
 
-    /// As [`work_before`](Self::work_before), for the end of the time in between: an end that has begun by now and was
-    /// not done by then makes a difference.
+    /// Returns the work as [`work_before`](Self::work_before) does, for the end of the time in between: an end that has
+    /// begun by now and was not done by then makes a difference.
     #[cfg(any(feature = "testkit", pointsman_loom))]
     pub fn work_after(&self) -> Work {
         self.work(|counts| &counts.ends_begun)
@@ -311,10 +313,10 @@ impl Counters {
     fn work(&self, ends: fn(&Counts) -> &AtomicU64) -> Work {
         let rows = lock(&self.shelf.rows).all.clone();
         let all = || rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
-        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The caller sees what each thread did
-        // before its last count, and what led to it.
+        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The caller sees the actions
+        // of each thread before its last count, and their causes.
         let read = |counter: &AtomicU64| counter.load(Ordering::Acquire);
-        // What was skipped is dropped, which may fail an ask.
+        // A skipped message is dropped, which may fail an ask.
         let done = |counts: &Counts| read(&counts.handled).wrapping_add(read(&counts.skipped));
         Work {
             rows: all().map(|counts| (read(&counts.worked), done(counts))).collect(),
@@ -322,13 +324,13 @@ impl Counters {
         }
     }
 
-    /// Adds up all rows. `queued` is left 0: the books don't know the mailboxes.
+    /// Adds up all thread counters. `queued` is left 0: the counters do not know the mailboxes.
     pub fn sum(&self) -> Ledger {
         let rows = lock(&self.shelf.rows).all.clone();
         let mut ledger = Ledger::default();
         let all = || rows.iter().map(|row| &**row).chain([&self.common]);
-        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. What a message comes to is
-        // read before that it was sent, so a balance taken meanwhile is never below what is under way.
+        // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The outcomes of messages
+        // are read before the sends, so a balance taken meanwhile is never below the number of messages on their way.
         let total = |counter: fn(&Counts) -> &AtomicU64| {
             all().map(|row| counter(&row.counts).load(Ordering::Acquire)).fold(0, u64::wrapping_add)
         };
@@ -383,7 +385,8 @@ mod tests {
         }
     }
 
-    // The order in which they are dropped is the platform's: one before the thread's rows are given back, one behind.
+    // The platform decides the order in which they are dropped: one before the thread counters are given back, one
+    // after.
     thread_local! {
         static FIRST: LastWords = const { LastWords };
         static LAST: LastWords = const { LastWords };
@@ -401,7 +404,7 @@ mod tests {
             assert_eq!(late(&first), 1);
             drop(first);
             count_late();
-            // The row of the first goes here.
+            // This call gives up the registration of the first counters.
             second.for_this_thread();
             count_late();
             assert_eq!(late(&second), 1);

@@ -1,34 +1,34 @@
-//! The core that every feature rests on: references, the cell of an actor, control, waiting sends, the books, and what all
-//! actors of a system share. It names no feature.
+//! The core that every feature rests on: references, the cell of an actor, control, waiting sends, the ledger, and the
+//! state that all actors of a system share. It names no feature.
 
 pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
-pub(crate) mod any_actor_ref; // AnyRef: a reference without the type of the messages
+pub(crate) mod any_actor_ref; // AnyActorRef: a reference without the type of the messages
 pub(crate) mod ref_identity; // when two references are equal
 pub(crate) mod recipient_identity; // recipients that are equal because they mean the same
-pub(crate) mod recipient; // what may stand behind a reference besides an actor
+pub(crate) mod recipient; // recipients behind a reference that are no actors
 pub(crate) mod fn_recipient; // a function behind a reference
 pub(crate) mod cell; // the memory of an actor, counted
 pub(crate) mod children; // a parent's children
-pub(crate) mod control; // what governs an actor's life
-pub(crate) mod strategy; // what a parent does about a failure
+pub(crate) mod control; // messages that govern an actor's life
+pub(crate) mod strategy; // the directives of a parent about failures
 pub(crate) mod pending_send; // sends that wait for room
-pub(crate) mod deferred_send; // questions that wait for room with their asker
+pub(crate) mod deferred_send; // requests that wait for room with their asker
 pub(crate) mod multi_send; // one message to several recipients, with its accounting
-pub(crate) mod copies; // which messages are copies
+pub(crate) mod copies; // the mark of actors that get copies
 pub(crate) mod passivated; // whether an actor has ended without leaving a message behind
-pub(crate) mod full_policy; // what a full mailbox does
-pub(crate) mod ledger; // where every message is counted
-pub(crate) mod ask_counts; // where every ask is counted
-pub(crate) mod routed_asks; // what asks through a router hold
+pub(crate) mod full_policy; // the effect of a full mailbox
+pub(crate) mod ledger; // counts every message
+pub(crate) mod ask_counts; // counts every ask
+pub(crate) mod routed_asks; // the references that asks through a router hold
 pub(crate) mod dead_letter; // a dead letter and its reason
-pub(crate) mod dead_letters; // who is shown dead letters
+pub(crate) mod dead_letters; // the publication of dead letters
 pub(crate) mod dead_letter_log;
 pub(crate) mod dead_letter_sinks;
-pub(crate) mod event_stream; // what happens in a system
+pub(crate) mod event_stream; // the events of a system
 pub(crate) mod subscribe; // subscriptions of references to it
 pub(crate) mod dispatchers; // the dispatchers of a system by name
 pub(crate) mod named_mailboxes;
-pub(crate) mod extensions; // what features keep for a system
-pub(crate) mod system; // SystemRef, and what all actors of a system share
+pub(crate) mod extensions; // the values that features keep for a system
+pub(crate) mod system; // SystemRef, and the state that all actors of a system share
 pub(crate) mod error; // the errors of sending, creating and ending
-pub(crate) mod build_error; // why a system cannot be built
+pub(crate) mod build_error; // the errors of building a system

@@ -1,15 +1,15 @@
-//! One message on its way to any number of recipients, by one of elfo's three verbs.
+//! Multi-recipient sends: one message on its way to any number of recipients, by one of elfo's three verbs.
 //!
-//! Whoever sends opens a [`SendOp`], which holds what is true of the message as a whole: what is to happen at a full
-//! mailbox, the books, and the [`SendReport`]. Whoever passes the message on gets a [`Delivery`] of its type, and offers
-//! copies. What finds a full mailbox and may wait is put aside; so the first pass reaches everybody who has room, and
-//! only then does [`SendOp::finish`] wait for the others, for all of them together.
+//! The sender opens a [`SendOp`], which holds the facts about the message as a whole: the mode at a full mailbox, the
+//! ledger, and the [`SendReport`]. A recipient that passes the message on gets a [`Delivery`] of its type, and offers
+//! copies. An offer to a full mailbox that may wait is put aside. So the first pass reaches every recipient that has
+//! room, and only then does [`SendOp::finish`] wait for the others, for all of them together.
 //!
-//! # The books
+//! # The ledger
 //!
-//! Every offer to a mailbox is a delivery of its own, counted as sent. One that is refused is a dead letter, although
-//! the copy itself may be used again for the next recipient. If nobody takes anything, one of the refused deliveries is
-//! the message that comes back, and is accounted for by whoever gets it back.
+//! Every offer to a mailbox is a delivery of its own, counted as sent. A refused delivery is a dead letter, although
+//! the copy itself may be used again for the next recipient. If no recipient takes a copy, one of the refused
+//! deliveries is the message that comes back, and its receiver accounts for it.
 
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
@@ -29,43 +29,44 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::time::Duration;
 
-/// What a send does at a mailbox that is full.
+/// The action of a send at a full mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendMode {
-    /// Waits for room, in mailboxes that let senders wait ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)), each for as long as it
-    /// says itself; any other refuses at once. On a thread whose waiting could keep the room from being made (a
-    /// work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at once as well.
+    /// Waits for room, in mailboxes that let senders wait ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)), each
+    /// for as long as its own policy says; any other mailbox refuses at once. On a thread whose waiting could keep the
+    /// room from being made (a work-stealing worker, a turn on a calling-thread dispatcher) a full mailbox refuses at
+    /// once as well.
     Wait,
-    /// As [`Wait`](Self::Wait), for as long as is said here, and not as the mailboxes say.
+    /// Waits as [`Wait`](Self::Wait) does, for this time instead of the time that the mailboxes say.
     Within(Duration),
     /// Never waits: a full mailbox refuses, also one that lets senders wait.
     Try,
-    /// Goes beyond the capacity: for rare messages that must not wait and must not be refused. A ring, whose policy is
-    /// to let its oldest message go, stays one.
+    /// Goes beyond the capacity: for rare messages that must not wait and must not be refused. A displacing mailbox
+    /// still drops its oldest message.
     Unbounded,
 }
 
-/// What became of the copies of one message.
+/// The outcomes of the copies of one message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendReport {
-    /// Mailboxes that took a copy. One that [drops its newest](crate::OverflowPolicy::DropNewest) counts also when it is full and
-    /// drops this copy: that is its policy, and no refusal.
+    /// Mailboxes that took a copy. A mailbox that [drops its newest](crate::OverflowPolicy::DropNewest) counts also
+    /// when it is full and drops this copy: that is its policy, and no refusal.
     pub accepted: usize,
-    /// Mailboxes that were full, and stayed so for as long as was waited.
+    /// Mailboxes that were full until the end of the wait.
     pub full: usize,
     /// Recipients that had stopped, or took nothing for another reason.
     pub closed: usize,
 }
 
 impl SendReport {
-    /// Of one recipient.
+    /// Makes the report of a single recipient.
     pub(crate) fn of_one(is_accepted: bool) -> Self {
         Self { accepted: is_accepted.into(), full: 0, closed: (!is_accepted).into() }
     }
 
-    /// How many recipients there were.
+    /// The number of recipients.
     pub fn recipients(&self) -> usize {
         self.accepted + self.full + self.closed
     }
@@ -77,48 +78,49 @@ impl fmt::Display for SendReport {
     }
 }
 
-/// What passes a message on to several, and so wants to know how it is sent. For the engine's own recipients.
+/// A recipient that passes a message on to several recipients, and so needs the mode of the send. For the engine's own
+/// recipients.
 pub trait MultiRecipient<M> {
     /// Passes on copies of the message, by [`Delivery::offer`].
     ///
     /// # Errors
     ///
-    /// The message, or a copy, if it is left over: the last one to whom it was offered has refused it, or there was
-    /// nobody to offer it to. That is no refusal of its own.
+    /// The message, or a copy, if it is left over: the last recipient that was offered it has refused it, or there was
+    /// no recipient to offer it to. This error is no refusal of its own.
     fn spread(&self, message: M, delivery: &Delivery<'_, M>) -> Result<(), M>;
 }
 
-/// Tells copies of one message apart: those of a request, each of which is to have a reply port of its own.
+/// Distinguishes the copies of one message: each copy of a request must have a reply port of its own.
 pub trait Copier<M> {
     /// Makes a copy of its own out of a clone. Calls user code.
     fn with_own_ports(&self, clone: M) -> M;
 }
 
-/// What a message of one type is offered by.
+/// Offers a message of a single type to recipients.
 pub struct Delivery<'a, M> {
     way: &'a SendOp<'a>,
-    /// None: copies are no more than clones of each other.
+    /// `None`: copies are no more than clones of each other.
     copier: Option<&'a dyn Copier<M>>,
 }
 
-/// What is true of one message as a whole, whatever it is changed to on the way.
+/// The state of one message as a whole, regardless of the types that it is changed to on the way.
 pub(crate) struct SendOp<'a> {
     pub(crate) system: &'a SystemCore,
     pub(crate) mode: SendMode,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
     report: Cell<SendReport>,
-    /// The refusal that is not in the books yet: it is a dead letter if anybody else takes a copy.
+    /// The refusal that is not counted yet: it becomes a dead letter if any recipient takes a copy.
     deferred: RefCell<Option<DeferredRefusal>>,
-    /// Those that wait for room.
+    /// The deliveries that wait for room.
     later: RefCell<Vec<Box<dyn PendingDelivery>>>,
-    /// What is offered are copies.
+    /// Whether the offered messages are copies.
     copying: Cell<bool>,
-    /// By which of several routes copies go now, for those who turn a waiting copy back into the message.
+    /// The number of the route by which copies go now. It is needed to turn a waiting copy back into the message.
     route: Cell<usize>,
-    /// Groups in which nobody was offered a copy.
+    /// The number of groups in which no recipient was offered a copy.
     empty: Cell<usize>,
-    /// A keyed group has discarded the message.
+    /// Whether a keyed group has discarded the message.
     discarded: Cell<bool>,
 }
 
@@ -129,25 +131,25 @@ struct DeferredRefusal {
     recipient: ActorPath,
 }
 
-/// A copy that one recipient did not take.
+/// A copy that a single recipient did not take.
 pub enum RefusedCopy<M> {
-    /// The refusal is in the books.
+    /// The refusal is counted.
     Refused(M),
     /// The recipient has retired; the copy still counts as sent.
     Retired(M),
 }
 
-/// What is left of a message that nobody took.
+/// The remainder of a message that no recipient took.
 pub(crate) enum UnsentMessage<M> {
     /// The message, or a copy that was refused at once.
     Message(M),
-    /// One that has waited in vain, as the type that it was offered as, and the number of its route.
+    /// A message that has waited in vain, as the type that it was offered as, and the number of its route.
     Waited(Box<dyn Any + Send>, usize),
 }
 
 impl<M> UnsentMessage<M> {
-    /// The message; `turn_back` makes it of what has waited in vain. That may be user code, and the caller cannot account
-    /// for a message that it takes down with it.
+    /// Returns the message; `turn_back` makes it of a message that has waited in vain. `turn_back` may be user code,
+    /// and the caller cannot account for a message that is lost in its panic.
     pub(crate) fn into_message(
         self,
         way: &SendOp<'_>,
@@ -165,14 +167,16 @@ impl<M> UnsentMessage<M> {
     }
 }
 
-/// Spreads what was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent: what
-/// [`Recipient::deliver`](crate::actor::Recipient::deliver) of anything that spreads does. It has no other routes.
+/// Spreads a message that was sent by [`ActorRef::tell`] or [`ActorRef::try_tell`], and so is counted as sent. It is
+/// the body of [`Recipient::deliver`](crate::actor::Recipient::deliver) for each recipient that spreads. It has no other
+/// routes.
 ///
 /// # Errors
 ///
-/// `OverflowPolicy` if anybody was full; `Discarded` if a keyed group has discarded it, and nobody was offered it; else `Closed`,
-/// also where nobody was there whom it was for. So a router over keyed groups chooses another group where the one it
-/// chose has stopped or has nobody, and not where that one discards the message.
+/// `Full` if any recipient was full; `Discarded` if a keyed group has discarded it, and no recipient was offered it;
+/// else `Closed`, also where there was no recipient for the message. So a router over keyed groups chooses another
+/// group where the chosen group has stopped or has no actor for the message, and not where that group discards the
+/// message.
 #[cold]
 #[inline(never)]
 pub(crate) fn spread_told<M: Send + 'static>(
@@ -180,13 +184,13 @@ pub(crate) fn spread_told<M: Send + 'static>(
     message: M,
     spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
 ) -> Result<DeliveryStatus, SendError<M>> {
-    // As the mailboxes' own policies say, but waiting comes last, when the sections of what spreads are closed. A keyed
-    // group that is a routee is told inside its router's section, which then stays open meanwhile.
+    // As the mailboxes' own policies say, but waiting comes last, when the sections of the spreading recipients are
+    // closed. A keyed group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = SendOp::of_counted(system, SendMode::Wait);
     let left = spread(message, &way.delivery(None)).err();
     way.finish(left).map(|_| DeliveryStatus::Passed).map_err(|left| {
         let message = left.into_message(&way, |message, _| {
-            *message.downcast().expect("it waits as what it was offered as")
+            *message.downcast().expect("it waits as the type that it was offered as")
         });
         match way.report() {
             report if report.full > 0 => SendError::Full(message),
@@ -196,7 +200,7 @@ pub(crate) fn spread_told<M: Send + 'static>(
     })
 }
 
-/// A message that is counted as sent, while code of the user's runs that may unwind and take it down.
+/// A message that is counted as sent, while user code runs that may unwind and lose the message.
 pub(crate) struct InFlightGuard<'a>(&'a SystemCore);
 
 impl<'a> InFlightGuard<'a> {
@@ -205,7 +209,7 @@ impl<'a> InFlightGuard<'a> {
         Self(system)
     }
 
-    /// The message is in safe hands.
+    /// Ends the guard: user code has not lost the message.
     #[inline]
     pub(crate) fn end(self) {
         std::mem::forget(self);
@@ -215,19 +219,19 @@ impl<'a> InFlightGuard<'a> {
 impl Drop for InFlightGuard<'_> {
     #[cold]
     fn drop(&mut self) {
-        // Opened only to say what became of the one message that it counts.
+        // Opened only to account for the single message that it counts.
         drop(SendOp::of_counted(self.0, SendMode::Try));
     }
 }
 
 impl<'a> SendOp<'a> {
-    /// Opens the way of a message, and counts it as sent.
+    /// Opens the send of a message, and counts the message as sent.
     pub(crate) fn new(system: &'a SystemCore, mode: SendMode) -> Self {
         system.ledger().for_this_thread().sent(1);
         Self::of_counted(system, mode)
     }
 
-    /// Opens the way of a message that is counted as sent: by [`ActorRef::tell`] to whatever spreads it.
+    /// Opens the send of a message that is counted as sent: by [`ActorRef::tell`] to a recipient that spreads it.
     pub(crate) fn of_counted(system: &'a SystemCore, mode: SendMode) -> Self {
         Self {
             system,
@@ -243,7 +247,8 @@ impl<'a> SendOp<'a> {
         }
     }
 
-    /// Offers copies in one group, by the route of this number, and counts it if nobody was offered one.
+    /// Offers copies in one group, by the route of this number, and counts the group if no recipient was offered a
+    /// copy.
     #[inline]
     pub(crate) fn enter<R>(&self, route: usize, offer: impl FnOnce() -> R) -> R {
         self.route.set(route);
@@ -255,7 +260,7 @@ impl<'a> SendOp<'a> {
         done
     }
 
-    /// What is offered from now on are copies: see `copies.rs`.
+    /// Notes that the messages offered from now on are copies: see `copies.rs`.
     pub(crate) fn offers_copies(&self) {
         self.copying.set(true);
     }
@@ -264,34 +269,34 @@ impl<'a> SendOp<'a> {
         self.report.get().recipients() + self.later.borrow().len()
     }
 
-    /// Groups in which nobody was offered a copy.
+    /// The number of groups in which no recipient was offered a copy.
     pub(crate) fn empty(&self) -> usize {
         self.empty.get()
     }
 
-    /// Whether a keyed group has discarded the message.
+    /// Returns whether a keyed group has discarded the message.
     pub(crate) fn is_discarded(&self) -> bool {
         self.discarded.get()
     }
 
-    /// Counts an offer to somebody who is not there.
+    /// Counts an offer to a recipient that does not exist.
     #[cold]
     pub(crate) fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
         self.begin();
         self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letter::nowhere);
     }
 
-    /// What offers messages of this type.
+    /// Makes the [`Delivery`] for messages of this type.
     pub(crate) fn delivery<'b, M>(&'b self, copier: Option<&'b dyn Copier<M>>) -> Delivery<'b, M> {
         Delivery { way: self, copier }
     }
 
-    /// What became of the copies so far; those that wait are in no number.
+    /// The outcomes of the copies so far; waiting copies are not included.
     pub(crate) fn report(&self) -> SendReport {
         self.report.get()
     }
 
-    /// One more delivery, counted as sent.
+    /// Counts one more delivery as sent.
     fn begin(&self) {
         match self.open.get() {
             0 => self.system.ledger().for_this_thread().sent(1),
@@ -317,7 +322,7 @@ impl<'a> SendOp<'a> {
         });
     }
 
-    /// One more refusal of a copy that may be used again; the refusal before it is a dead letter in any case.
+    /// Notes one more refusal of a copy that may be used again; the refusal before it is a dead letter in any case.
     #[cold]
     fn refuse(
         &self,
@@ -326,7 +331,7 @@ impl<'a> SendOp<'a> {
         recipient: impl FnOnce() -> ActorPath,
     ) {
         self.note(reason);
-        // The delivery has begun: nothing may unwind before it is owed.
+        // The delivery has begun: nothing may unwind before the refusal is stored.
         let recipient = asked(recipient);
         let before = self.deferred.borrow_mut().replace(DeferredRefusal { reason, message_type, recipient });
         self.flush_refusal(before);
@@ -340,15 +345,16 @@ impl<'a> SendOp<'a> {
         }
     }
 
-    /// Waits for those who are to have room, and settles the books. `left` is what was left over of the first pass.
+    /// Waits for the recipients that must make room, and completes the account. `left` is the remainder of the first
+    /// pass.
     ///
     /// # Errors
     ///
-    /// If nobody took a copy: what is left of the message, for which the caller accounts as for one delivery.
+    /// If no recipient took a copy: the remainder of the message, for which the caller accounts as for one delivery.
     pub(crate) fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
         let mut later = self.later.take();
         if !later.is_empty() && deferred_send::are_deferred() {
-            // It is an ask that sends: its asker waits for them, and says for how long.
+            // The sender is an ask: its asker waits for the deliveries, and sets the timeout.
             for later in later.drain(..) {
                 self.accept();
                 deferred_send::keep(later);
@@ -359,8 +365,8 @@ impl<'a> SendOp<'a> {
         if self.report.get().accepted == 0 {
             match (left, waited) {
                 (Some(left), _) => {
-                    // One refusal, or the message that was never offered, is the delivery that comes back. If all that
-                    // was offered has waited in vain, and so is dead letters, this copy is one delivery more.
+                    // One refusal, or the message that was never offered, is the delivery that comes back. If all
+                    // offers have waited in vain, and so are dead letters, this copy is one delivery more.
                     if deferred.is_none() && self.open.take() == 0 {
                         self.system.ledger().for_this_thread().sent(1);
                     }
@@ -389,7 +395,7 @@ impl<'a> SendOp<'a> {
         Ok(self.report.get())
     }
 
-    /// What was counted as sent and came to nothing.
+    /// Accounts for messages that were counted as sent and were lost.
     #[cold]
     fn record_lost(&self, lost: u64) {
         self.system.ledger().for_this_thread().dead_lettered(lost);
@@ -420,7 +426,7 @@ impl Outcomes for SendOp<'_> {
 }
 
 impl Drop for SendOp<'_> {
-    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and what it held is gone.
+    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and its messages are lost.
     fn drop(&mut self) {
         let deferred = self.deferred.take();
         self.flush_refusal(deferred);
@@ -435,7 +441,7 @@ impl Drop for SendOp<'_> {
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Offers a message to what is behind this reference, by this mode.
+    /// Offers a message to the recipient behind this reference, by this mode.
     #[inline]
     pub(crate) fn offer_by(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
         let Some(system) = self.counting_system() else {
@@ -448,7 +454,8 @@ impl<M: Send + 'static> ActorRef<M> {
         settled(&way, left, |message, _| *message.downcast().expect("one type all the way"))
     }
 
-    /// Sends a message beyond the capacity of the mailbox. What an actor that has ended refuses counts as handed back.
+    /// Sends a message beyond the capacity of the mailbox. A message that an actor refuses after its end counts as
+    /// handed back.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
     pub(crate) fn send_beyond_capacity(&self, message: M) {
         let refused = self.offer_by(message, SendMode::Unbounded, None).left.is_some();
@@ -459,11 +466,11 @@ impl<M: Send + 'static> ActorRef<M> {
 }
 
 impl<M: Send + 'static> Delivery<'_, M> {
-    /// Offers a copy to one recipient. One that may wait for room has taken it for now.
+    /// Offers a copy to a single recipient. A copy that may wait for room counts as taken for now.
     ///
     /// # Errors
     ///
-    /// The copy, if it is refused, to be offered to the next one. The refusal is in the books.
+    /// The refused copy, to be offered to the next recipient. The refusal is counted.
     #[inline]
     pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         match to.target() {
@@ -477,9 +484,9 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
-    /// As [`offer`](Self::offer), but the refusal of one that has [retired](crate::Context::passivate) is not in the books:
-    /// the copy is still to be offered to somebody, or [refused](Self::refuse). Where it waits for room and the recipient
-    /// retires meanwhile, it goes on by `succession`.
+    /// Offers as [`offer`](Self::offer) does, but the refusal of a [retired](crate::Context::passivate) actor is not
+    /// counted: the copy must still be offered to another recipient, or [refused](Self::refuse). If the copy waits for
+    /// room and the recipient retires meanwhile, the copy goes on by `succession`.
     ///
     /// # Errors
     ///
@@ -534,12 +541,12 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
-    /// Notes that the message is for nobody here, because the group's inner router says so.
+    /// Notes that the group's inner router has named no key for the message.
     pub fn discard(&self) {
         self.way.discarded.set(true);
     }
 
-    /// Counts a recipient that takes nothing and is nobody whom it could be offered to.
+    /// Counts a recipient that takes nothing and that the message cannot be offered to.
     pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
         self.way.begin();
         self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
@@ -554,7 +561,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         way.begin();
         let counted = to.is_counted();
         if !counted {
-            // When it unwinds, nobody else has counted the message.
+            // When it unwinds, no other code has counted the message.
             way.open.set(way.open.get() + 1);
         }
         let done = match self.copier {
@@ -585,7 +592,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
 }
 
 impl<M: Clone + Send + 'static> Delivery<'_, M> {
-    /// One more copy of the message.
+    /// Makes one more copy of the message.
     pub fn copy(&self, message: &M) -> M {
         self.way.offers_copies();
         let clone = message.clone();
@@ -596,7 +603,7 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
     }
 }
 
-/// The message, and a copy that was refused.
+/// A message, and a copy that was refused.
 pub(crate) struct Copies<M> {
     message: Option<M>,
     spare: Option<M>,
@@ -607,12 +614,12 @@ impl<M> Copies<M> {
         Self { message: Some(message), spare: None }
     }
 
-    /// The message, until the [last](Self::last) one has got it.
+    /// The message, until the [last](Self::last) recipient has got it.
     pub(crate) fn message(&self) -> Option<&M> {
         self.message.as_ref()
     }
 
-    /// One for a recipient that is not the last.
+    /// Returns a copy for a recipient that is not the last.
     pub(crate) fn next(&mut self, copy: impl FnOnce(&M) -> M) -> M {
         match (self.spare.take(), &self.message) {
             (Some(spare), _) => spare,
@@ -621,7 +628,7 @@ impl<M> Copies<M> {
         }
     }
 
-    /// One for the last recipient.
+    /// Returns the message or a copy for the last recipient.
     pub(crate) fn last(&mut self) -> M {
         self.spare.take().or_else(|| self.message.take()).expect("only the last one gets the message")
     }
@@ -634,7 +641,7 @@ impl<M> Copies<M> {
 
     /// # Errors
     ///
-    /// What is left over, if anything is.
+    /// The remainder, if there is any.
     pub(crate) fn into_unsent(self) -> Result<(), M> {
         let Self { message, spare } = self;
         match message.is_some() {
@@ -645,15 +652,15 @@ impl<M> Copies<M> {
     }
 }
 
-/// Why a push by a [`SendMode`] was not done.
+/// The reason why a push by a [`SendMode`] was not done.
 enum PushFailure<M> {
     Refused(SendError<M>),
-    /// The sender may wait, and so long.
+    /// The sender may wait, for so long.
     MayWait(M, Duration),
 }
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// The system that counts what is sent here, for as long as this reference is kept.
+    /// The system that counts the messages sent here, for as long as this reference is kept.
     #[inline]
     pub(crate) fn counting_system(&self) -> Option<&SystemCore> {
         match self.target() {
@@ -662,7 +669,7 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Puts a message into an actor's mailbox that has room, and gives it back where anything else is to be done.
+    /// Puts a message into an actor's mailbox that has room, and gives the message back if any other step is needed.
     #[inline]
     pub(crate) fn push_at_once(&self, message: M) -> Result<(), M> {
         let Target::Local(local) = self.target() else { return Err(message) };
@@ -700,14 +707,14 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 }
 
-/// What came of an offer.
+/// The outcome of an offer.
 pub struct Offered<M> {
     pub report: SendReport,
-    /// Destination groups that had no recipient.
+    /// The number of destination groups without a recipient.
     pub empty: usize,
-    /// Whether a keyed group has discarded it.
+    /// Whether a keyed group has discarded the message.
     pub is_discarded: bool,
-    /// The message, if nobody took it.
+    /// The message, if no recipient took it.
     pub left: Option<M>,
 }
 

@@ -1,4 +1,4 @@
-//! The mailboxes that a system knows by name, and those that dispatchers give to their actors.
+//! The mailboxes that a system has by name, and those that dispatchers give to their actors.
 
 use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
@@ -6,21 +6,21 @@ use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
 use std::collections::BTreeMap;
 
-/// What a system knows about mailboxes.
+/// The mailboxes and requirements of a system.
 #[derive(Debug, Default)]
 pub struct Mailboxes {
     /// By name.
     pub named: BTreeMap<String, Mailbox>,
-    /// What dispatchers say, by the name of the dispatcher.
+    /// The settings of dispatchers, by the name of the dispatcher.
     pub of_dispatchers: BTreeMap<String, OfDispatcher>,
 }
 
 impl Mailboxes {
-    /// What a builder was told.
+    /// Collects the declarations of the system's builder.
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: two mailboxes of one name, or one that no actor could have.
+    /// [`BuildError`]: two mailboxes of one name, or a mailbox that no actor could have.
     pub fn new(
         declared: Vec<(String, Mailbox)>,
         dispatchers: &[(String, Dispatcher)],
@@ -39,7 +39,7 @@ impl Mailboxes {
             let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
             own.unwrap_or(Ok(()))
                 .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
-            // What says nothing need not be looked up for each new actor.
+            // A dispatcher without settings need not be looked up for each new actor.
             if says.own.is_some() || says.required.is_some() {
                 all.of_dispatchers.insert(name.clone(), says);
             }

@@ -1,7 +1,7 @@
-//! Deliveries that wait for room, for all of it together.
+//! Pending sends: deliveries that wait for room, all of them together.
 //!
-//! Each waits at the room of its own mailbox, and all ring one bell: whoever has room first gets its message first,
-//! however long the others are full.
+//! Each delivery waits at its own mailbox, and all use the same bell. So the first mailbox that has room gets its
+//! message first, however long the others are full.
 
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
@@ -18,61 +18,62 @@ use std::sync::Arc as StdArc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Where a message goes on that waits for room at an actor that retires.
+/// Finds the successor for a message that waits for room at an actor that retires.
 pub trait SuccessorLookup<M: Send + 'static>: Send {
-    /// Offers it to the successor, as the message counts already: sent, and without an outcome. `is_copy`: see
+    /// Offers the message to the successor. The message is counted as sent, and has no outcome. `is_copy`: see
     /// `copies.rs`. Calls user code, and is called without any lock.
     fn offer(&self, message: M, is_copy: bool) -> SuccessorAnswer<M>;
 }
 
-/// What the successor says.
+/// The answer of the successor.
 pub enum SuccessorAnswer<M: Send + 'static> {
     Accepted,
     /// Its mailbox is full.
     Full(ActorRef<M>, M),
-    /// Whoever was full has gone: try once more.
+    /// The full actor has ended meanwhile: try once more.
     Again(M),
-    /// There is none.
+    /// There is no successor.
     Closed(M),
 }
 
-/// What has come of one more try.
+/// The outcome of one more try.
 pub(crate) enum RetryOutcome {
     Accepted,
-    /// It waits in vain.
+    /// The delivery waits in vain.
     Refused(DeadLetterReason),
-    /// Still full.
+    /// The mailbox is still full.
     Full,
-    /// It was sent another way, and waits there.
+    /// The message was sent another way, and waits there.
     Elsewhere(Vec<Box<dyn PendingDelivery>>),
 }
 
-/// One delivery that waits, whatever the type of its message.
+/// A single delivery that waits, regardless of the type of its message.
 pub(crate) trait PendingDelivery: Send {
     fn try_again(&mut self) -> RetryOutcome;
 
-    /// The system of the actor that it waits for, whose clock its limit goes by.
+    /// The system of the actor that the delivery waits for, whose clock the time limit uses.
     fn system(&self) -> &StdArc<SystemCore>;
 
-    /// Whether the calling thread must not wait for this.
+    /// Returns whether the calling thread must not wait for this delivery.
     fn cannot_wait(&self) -> bool;
 
-    /// For how long it may wait.
+    /// The longest time that the delivery may wait.
     fn limit(&self) -> Duration;
 
-    /// Has the bell rung whenever there may be room, until this is dropped.
+    /// Enlists the bell, which rings whenever there may be room, until this is dropped.
     fn ring(&mut self, bell: &Arc<NotFullNotify>);
 
-    /// Has the message sent once more by `way_back` if it is refused as closed, if that is an `ActorRef` of its type and the
-    /// message is no copy.
+    /// Sets a way back: if the message is refused as closed, `way_back` sends it once more, if that is an `ActorRef` of
+    /// its type and the message is no copy.
     fn return_by(&mut self, way_back: Box<dyn Any + Send>);
 
-    /// Its wait is over in vain, and not since its asker waits no longer.
+    /// Notes that the wait has ended in vain, but not because its asker stopped waiting.
     fn refused(&self, reason: DeadLetterReason) {
         let _ = reason;
     }
 
-    /// Makes the message a dead letter, in the books that have counted it as sent; `None`: in those of its actor's system.
+    /// Makes the message a dead letter, in the ledger that has counted it as sent; `None`: in that of its actor's
+    /// system.
     fn abandon(self: Box<Self>, counters: Option<&SystemCore>, reason: DeadLetterReason);
 
     /// Hands the message back, and the number of its route.
@@ -82,17 +83,17 @@ pub(crate) trait PendingDelivery: Send {
 /// A message that waits for room at an actor.
 pub(crate) struct PendingSend<M: Send + 'static> {
     to: ActorRef<M>,
-    /// `None` once it is accepted.
+    /// `None` once the message is accepted.
     message: Option<M>,
     limit: Duration,
     route: usize,
-    /// Where it is enlisted.
+    /// The bell that is enlisted.
     bell: Option<Arc<NotFullNotify>>,
     succession: Option<Box<dyn SuccessorLookup<M>>>,
     is_copy: bool,
-    /// By which it is sent once more when it is refused as closed.
+    /// The reference that sends the message once more when it is refused as closed.
     way_back: Option<ActorRef<M>>,
-    /// What has refused it then.
+    /// The actor that refused the message then.
     refused_by: Option<ActorRef<M>>,
 }
 
@@ -111,7 +112,7 @@ impl<M: Send + 'static> PendingSend<M> {
         }
     }
 
-    /// Has it go on to whoever succeeds the actor, if that retires.
+    /// Lets the message go on to the successor of the actor, if the actor retires.
     pub(crate) fn with_succession(
         mut self,
         succession: Option<Box<dyn SuccessorLookup<M>>>,
@@ -121,7 +122,8 @@ impl<M: Send + 'static> PendingSend<M> {
         self
     }
 
-    /// It was refused as closed: offers it to the successor of an actor that has retired, or sends it once more.
+    /// Handles a message that was refused as closed: offers it to the successor of a retired actor, or sends it once
+    /// more.
     #[cold]
     fn retry(&mut self, refused: M) -> RetryOutcome {
         let mut message = refused;
@@ -151,7 +153,7 @@ impl<M: Send + 'static> PendingSend<M> {
         }
     }
 
-    /// Sends it once more, as the message counts already. Calls user code, and is called without any lock.
+    /// Sends the message once more, counted as it is. Calls user code, and is called without any lock.
     fn go_back(&mut self, way_back: ActorRef<M>, message: M) -> RetryOutcome {
         let (sent, put_off) = deferred_send::put_off(|| way_back.forward_counted(message));
         match (sent, put_off) {
@@ -160,7 +162,7 @@ impl<M: Send + 'static> PendingSend<M> {
                 put_off.returning_by(move || Some(Box::new(way_back) as _)).into_later(),
             ),
             (Err(refused), put_off) => {
-                // What was put off besides is no more than a part of what comes back.
+                // The other deferred deliveries are no more than a part of the message that comes back.
                 drop(put_off.map(|put_off| put_off.counted_by(None)));
                 let reason = DeadLetterReason::of(&refused);
                 (self.message, self.refused_by) = (Some(refused.into_inner()), Some(way_back));
@@ -169,13 +171,13 @@ impl<M: Send + 'static> PendingSend<M> {
         }
     }
 
-    /// Waits for room at another actor. The next try comes before the bell is waited for.
+    /// Waits for room at another actor. The next try comes before the wait for the bell.
     fn wait_at(&mut self, actor: ActorRef<M>) {
         let bell = self.dismiss();
         self.to = actor;
         if let Some(bell) = bell {
             self.ring(&bell);
-            // There may have been room before it was enlisted.
+            // There may have been room before the bell was enlisted.
             bell.ring();
         }
     }
@@ -262,12 +264,12 @@ impl<M: Send + 'static> Drop for PendingSend<M> {
     }
 }
 
-/// What wants to know what becomes of a delivery that waits.
+/// Observes the outcome of a delivery that waits.
 pub(crate) trait Watch: Send {
-    /// It is about to be tried.
+    /// The delivery is about to be tried.
     fn tries(&self) {}
 
-    /// It was not accepted at that try.
+    /// The delivery was not accepted at that try.
     fn is_not_accepted(&self) {}
 
     /// As [`PendingDelivery::refused`].
@@ -279,12 +281,12 @@ pub(crate) trait Watch: Send {
 /// A delivery that is watched.
 pub(crate) struct Watched {
     later: Box<dyn PendingDelivery>,
-    /// `None` once what is watched has gone elsewhere.
+    /// `None` once the observed message has gone elsewhere.
     watch: Option<Box<dyn Watch>>,
 }
 
 impl Watched {
-    /// Has a single delivery watched; of several each is a part.
+    /// Wraps a single delivery so that it is observed; of several deliveries each is only a part.
     pub(crate) fn wrap(
         later: Vec<Box<dyn PendingDelivery>>,
         watch: Box<dyn Watch>,
@@ -351,7 +353,7 @@ impl PendingDelivery for Watched {
     }
 }
 
-/// Rings a bell when an alarm does, or when what is awaited comes.
+/// Rings a bell when an alarm fires, or when the awaited answer comes.
 struct NotifyWaker(Arc<NotFullNotify>);
 
 impl Wake for NotifyWaker {
@@ -362,31 +364,31 @@ impl Wake for NotifyWaker {
 
 /// Counts the outcomes of a send to several recipients.
 pub(crate) trait Outcomes {
-    /// The system whose books have counted the message as sent.
+    /// The system whose ledger has counted the message as sent.
     fn system(&self) -> &SystemCore;
 
-    /// One recipient has accepted.
+    /// Counts a recipient that has accepted.
     fn accept(&self);
 
-    /// One recipient has refused.
+    /// Counts a recipient that has refused.
     fn note(&self, reason: DeadLetterReason);
 
-    /// How many have accepted.
+    /// The number of recipients that have accepted.
     fn accepted(&self) -> usize;
 }
 
-/// Those that still wait, and those that have waited in vain.
+/// The deliveries that still wait, and those that have waited in vain.
 struct Waiting<'a> {
-    /// What counts the outcomes, where the send is not over yet.
+    /// Counts the outcomes, where the send is not over yet.
     counter: Option<&'a dyn Outcomes>,
-    /// For all of them.
+    /// The end of the wait of all deliveries.
     until: Option<WaitBound<'a>>,
-    /// What ends the wait of all of them.
+    /// The answer that ends the wait of all deliveries.
     awaited: Option<&'a mut dyn Awaited>,
-    /// Each until its deadline, if it has one, by the clock of its own system.
+    /// The open deliveries, each with its deadline, if it has one, by the clock of its own system.
     open: Vec<(Box<dyn PendingDelivery>, Option<Duration>)>,
     over: Vec<(Box<dyn PendingDelivery>, DeadLetterReason)>,
-    /// What they ring, and what the thread has done before it waits; `None` until then.
+    /// The bell of all deliveries, and how far this thread has run the actors itself before; `None` until then.
     bell: Option<(Arc<NotFullNotify>, Reached)>,
 }
 
@@ -400,16 +402,16 @@ impl<'a> Waiting<'a> {
         Self { counter, until, awaited: None, open, over: Vec::new(), bell: None }
     }
 
-    /// Waits until none is open.
+    /// Waits until no delivery is open.
     fn wait(&mut self, steps: &SystemCore) {
-        // A thread that is itself the one to run the actors does so.
+        // A thread that runs the actors itself does so.
         let reached = steps.run_turns(&mut || {
             self.try_again();
             self.open.is_empty()
         });
         let bell = Arc::new(NotFullNotify::new());
         if let Some(awaited) = &mut self.awaited {
-            // What is there already is seen below.
+            // An answer that is there already is seen below.
             awaited.wake(&Waker::from(StdArc::new(NotifyWaker(bell.clone()))));
         }
         self.bell = Some((bell.clone(), reached));
@@ -426,13 +428,13 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Whether the asker waits for them no longer.
+    /// Returns whether the asker has stopped waiting for the deliveries.
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| until.is_over())
             || self.awaited.as_ref().is_some_and(|awaited| awaited.is_there())
     }
 
-    /// Tries all that are open once more; none, if that is over.
+    /// Tries all open deliveries once more; none, if the asker has stopped waiting.
     fn try_again(&mut self) {
         if self.is_over() {
             while !self.open.is_empty() {
@@ -452,7 +454,7 @@ impl<'a> Waiting<'a> {
                 RetryOutcome::Refused(reason) => self.refuse(index, reason),
                 RetryOutcome::Elsewhere(later) => {
                     drop(self.open.swap_remove(index));
-                    // They come to be tried below, after they are enlisted.
+                    // The new deliveries are tried below, after the bell is enlisted.
                     let bell = self.bell.as_ref();
                     self.open.extend(later.into_iter().map(|mut later| {
                         let deadline = bell.and_then(|(bell, reached)| begin(&mut *later, bell, *reached));
@@ -479,7 +481,7 @@ impl<'a> Waiting<'a> {
         self.over.push((later, reason));
     }
 
-    /// Ends those whose own time is up.
+    /// Ends the deliveries whose own deadlines have passed.
     fn time_up(&mut self) {
         let is_over = |(later, deadline): &(Box<dyn PendingDelivery>, Option<Duration>)| {
             deadline.is_some_and(|deadline| later.system().timers().now() >= deadline)
@@ -499,7 +501,7 @@ impl<'a> Waiting<'a> {
         let mut alarms = AlarmsSet(Vec::new());
         for WaitBound { at, clock } in own.chain(self.until) {
             if clock.is_real() {
-                // Such a clock goes as fast as the one that threads sleep by.
+                // Such a clock goes as fast as the clock by which threads sleep.
                 let left = at.saturating_sub(clock.now());
                 rest = Some(rest.map_or(left, |rest: Duration| rest.min(left)));
             } else {
@@ -511,7 +513,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// Begins the wait of a delivery. Returns when it has waited for as long as its mailbox says.
+/// Begins the wait of a delivery. Returns its deadline, by which it has waited for as long as its mailbox says.
 fn begin(later: &mut dyn PendingDelivery, bell: &Arc<NotFullNotify>, reached: Reached) -> Option<Duration> {
     let limit = if later.cannot_wait() { Duration::ZERO } else { later.limit() };
     let limit = left_to_wait(reached, limit);
@@ -521,7 +523,7 @@ fn begin(later: &mut dyn PendingDelivery, bell: &Arc<NotFullNotify>, reached: Re
     if limit == Duration::MAX { None } else { began.checked_add(limit) }
 }
 
-/// Alarms of clocks that don't go by themselves, cancelled when the sleep is over.
+/// Alarms of clocks that do not advance by themselves, cancelled when the sleep is over.
 struct AlarmsSet<'a>(Vec<(&'a dyn Alarms, AlarmKey)>);
 
 impl Drop for AlarmsSet<'_> {
@@ -544,9 +546,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Waits until each of them is accepted, refused, or has waited for as long as it may.
+/// Waits until each delivery is accepted, refused, or has waited for as long as it may.
 ///
-/// What has waited in vain is a dead letter; but if `keep`, and nobody at all has accepted, one message is returned.
+/// A message that has waited in vain is a dead letter; but if `keep`, and no recipient has accepted, one message is
+/// returned.
 pub(crate) fn wait_for_all(
     counter: &dyn Outcomes,
     later: Vec<Box<dyn PendingDelivery>>,
@@ -559,8 +562,8 @@ pub(crate) fn wait_for_all(
     kept.map(|(later, _)| later.into_message())
 }
 
-/// As [`wait_for_all`] without a way, and no longer than `until`, or until what is `awaited` is there; returns what has
-/// waited in vain.
+/// Waits as [`wait_for_all`] does, without a counter, and no longer than `until`, or until `awaited` is there. Returns
+/// the deliveries that have waited in vain.
 pub(crate) fn wait_until<'a>(
     later: Vec<Box<dyn PendingDelivery>>,
     until: Option<WaitBound<'a>>,
@@ -573,16 +576,16 @@ pub(crate) fn wait_until<'a>(
     std::mem::take(&mut waiting.over)
 }
 
-/// Waits for room at one actor, by a clock that does not go by itself.
+/// Waits for room at a single actor, by a clock that does not advance by itself.
 ///
 /// # Errors
 ///
-/// The message: why it was refused.
+/// The message, with the reason of the refusal.
 pub(crate) fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<(), Refused<M>> {
     let mut over = wait_until(vec![Box::new(waiter)], None, None);
     let Some((later, reason)) = over.pop() else { return Ok(()) };
     let (message, _) = later.into_message();
-    let message = *message.downcast().expect("it waits as what it was sent as");
+    let message = *message.downcast().expect("it waits as the type that it was sent as");
     Err(match reason {
         DeadLetterReason::Full => Refused::Full(message),
         _ => Refused::Closed(message),
@@ -591,8 +594,8 @@ pub(crate) fn wait_alone<M: Send + 'static>(waiter: PendingSend<M>) -> Result<()
 
 /// Pushes as soon as there is room, within `limit` by the system's clock.
 ///
-/// A thread that is itself the one to run the system's actors (a test's) does so until there is room; a message that
-/// still finds none is refused at once.
+/// A thread that runs the system's actors itself (a test's thread) does so until there is room; a message that still
+/// finds no room is refused at once.
 pub(crate) fn push_waiting<M: Send + 'static>(
     to: &ActorRef<M>,
     local: &Local<M>,
@@ -629,13 +632,13 @@ pub(crate) fn wait_on<M: Send + 'static>(
         return local.mailbox.push_waiting(message, None);
     }
     if limit.is_zero() || local.core.system.timers().is_real() {
-        // Such a clock goes as fast as the one that threads sleep by.
+        // Such a clock goes as fast as the clock by which threads sleep.
         return local.mailbox.push_waiting(message, Instant::now().checked_add(limit));
     }
     wait_alone(PendingSend::new(to.clone(), message, limit, 0)).map(|()| Pushed::Queued)
 }
 
-/// Until when is waited, and by which clock.
+/// The end of a wait, and the clock that measures it.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitBound<'a> {
     pub at: Duration,
@@ -648,16 +651,16 @@ impl WaitBound<'_> {
     }
 }
 
-/// An answer that may come before a message is sent, so that it need not be sent any more.
+/// An answer that may come before a message is sent, and makes the send unnecessary.
 pub(crate) trait Awaited {
-    /// Whether it is there.
+    /// Returns whether the answer is there.
     fn is_there(&self) -> bool;
 
-    /// Has `waker` woken when it comes; it may be there already.
+    /// Registers `waker`, which is woken when the answer comes; the answer may be there already.
     fn wake(&mut self, waker: &Waker);
 }
 
-/// Nothing is awaited.
+/// No answer is awaited.
 impl Awaited for () {
     fn is_there(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! What may stand behind a reference besides an actor.
+//! Recipients behind a reference that are no actors.
 
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
@@ -23,24 +23,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-/// What became of a message that a [`Recipient`] accepted; the ledger wants to know.
+/// The outcome of a message that a [`Recipient`] accepted, for the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryStatus {
-    /// It is still the same delivery, and is counted by whoever has it. Not for what goes on by
-    /// [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another one: the ledger would miss
-    /// the end of this one.
+    /// The message is still the same delivery, and its next receiver counts it. Do not return this for a message that
+    /// goes on by [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another delivery: the
+    /// ledger would miss the end of this delivery.
     Passed,
-    /// It was handled here and now; so is one that was told to another reference.
+    /// The message was handled here and now, or was told to another reference.
     Handled,
 }
 
-/// Anything that takes messages: implement it to put something of your own behind an
-/// [`ActorRef`].
+/// A recipient of messages: implement it to put a recipient of your own behind an [`ActorRef`].
 ///
 /// # Concurrency
 ///
-/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short. What it sends waits for
-/// room in a full mailbox for as long as [that says](crate::OverflowPolicy::Wait), whatever the limit of an asker.
+/// [`deliver`](Self::deliver) runs on the senders' threads, many at a time, and should be short. Its own sends wait for
+/// room in a full mailbox for as long as [the mailbox says](crate::OverflowPolicy::Wait), regardless of the deadline of
+/// an asker.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -62,92 +62,96 @@ pub enum DeliveryStatus {
 /// assert_eq!(receiver.recv(), Ok(7));
 /// ```
 pub trait Recipient<M>: Send + Sync + 'static {
-    /// Takes one message.
+    /// Takes a single message.
     ///
     /// # Errors
     ///
     /// A message that is not accepted comes back.
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>>;
 
-    /// Whether no more messages are taken.
+    /// Returns whether no more messages are taken.
     fn is_closed(&self) -> bool {
         false
     }
 
-    /// How much there is to do.
+    /// The load of the recipient.
     fn load(&self) -> RecipientLoad {
         RecipientLoad::Unknown
     }
 
-    /// The actor behind, if there is one.
+    /// The actor behind the recipient, if there is one.
     fn untyped(&self) -> Option<AnyActorRef> {
         None
     }
 
-    /// The system whose ledger counts what is sent here; `None`: nobody counts. Asked once, when the reference
+    /// The system whose ledger counts the messages sent here; `None` if no ledger does. Called once, when the reference
     /// is made.
     fn system(&self) -> Option<SystemRef> {
         self.untyped().map(|any| SystemRef::new(any.core().system.clone()))
     }
 
-    /// Whether it is a router, whose being empty or full says nothing of the other routees of a router that it is
-    /// among: for the engine's own.
+    /// Returns whether it is a router. An empty or full router says nothing about the other routees of an outer router.
+    /// For the engine's own recipients.
     #[doc(hidden)]
     fn is_router(&self) -> bool {
         false
     }
 
-    /// Whether all that [`deliver`](Self::deliver) does with a message is to pass it on, so that a wait for room behind it
-    /// belongs to the send: for the engine's own.
+    /// Returns whether [`deliver`](Self::deliver) only passes a message on, so a wait for room behind it belongs to the
+    /// send. For the engine's own recipients.
     #[doc(hidden)]
     fn passes_on(&self) -> bool {
         false
     }
 
-    /// The `ActorRef` behind, of whatever type, that chooses who gets a message, if there is one: for the engine's own.
+    /// The `ActorRef` of any type behind the recipient that chooses the receiver of a message, if there is one. For the
+    /// engine's own recipients.
     #[doc(hidden)]
     fn way_back(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
 
-    /// Copies will come, of messages that others get too. Told once, before the first: for the engine's own, behind
-    /// which there are actors that [`untyped`](Self::untyped) does not name.
+    /// Announces copies of messages that others get too. Called once, before the first copy. For the engine's own
+    /// recipients with actors behind them that [`untyped`](Self::untyped) does not name.
     #[doc(hidden)]
     fn expect_copies(&self) {}
 
-    /// Asks the routee behind to leave its router. Of what stands before a routee that its pool has made: for the engine's
-    /// own.
+    /// Asks the routee behind the recipient to leave its router. For the engine's own recipients in front of a routee
+    /// that its pool has made.
     #[doc(hidden)]
     fn leave(&self, leave: Leave<M>, leaving: Leaving) {
         let _ = leaving;
         drop_guarded(leave);
     }
 
-    /// Of those that pass a message on to several, and so want to know how it is sent: for the engine's own.
+    /// The recipient as one that passes a message on to several, and so needs the mode of the send. For the engine's
+    /// own recipients.
     #[doc(hidden)]
     fn spread(&self) -> Option<&dyn MultiRecipient<M>> {
         None
     }
 
-    /// What makes it the same as others of its type, if anything does but being the very same: for the engine's own.
+    /// The identity that the recipient shares with others of its type; `None` if only the very same recipient is equal.
+    /// For the engine's own recipients.
     #[doc(hidden)]
     fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         None
     }
 
-    /// The actor behind, if that is the same for as long as this exists: for the engine's own.
+    /// The actor behind the recipient, if that is the same for as long as the recipient exists. For the engine's own
+    /// recipients.
     #[doc(hidden)]
     fn place(&self) -> Option<AnyActorRef> {
         None
     }
 }
 
-/// What a reference to a recipient points to. Aligned to a line: all who send by a router's reference read it, and the
-/// heap puts anything beside it.
+/// The target of a reference to a recipient. Aligned to a cache line: all senders through a router's reference read it,
+/// and the heap puts unrelated data beside it.
 #[repr(C, align(64))]
 pub(crate) struct Foreign<M> {
     header: Header,
-    /// Asked once, since it is needed for every message.
+    /// Asked for once, since it is needed for every message.
     pub system: Option<SystemRef>,
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
@@ -174,7 +178,7 @@ impl<M: 'static> Foreign<M> {
         NonNull::from(referent)
     }
 
-    /// Makes one with a count of one.
+    /// Makes a target with a count of one.
     pub(crate) fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
         let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
         let system = recipient.system();
@@ -188,7 +192,7 @@ impl<M: 'static> Foreign<M> {
         .cast()
     }
 
-    /// What an ask through this router counts; `None` if it is none.
+    /// Returns the reference that an ask through this router counts; `None` if this is no router.
     pub(crate) fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyActorRef>>> {
         let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
         Some(self.routed_asks.begin(system, || self.recipient.place()))
@@ -198,7 +202,7 @@ impl<M: 'static> Foreign<M> {
     ///
     /// The last reference to a `Foreign<M>` made by [`allocate`](Self::allocate) is gone.
     unsafe fn free(header: NonNull<Header>) -> Option<AnyActorRef> {
-        // SAFETY: by contract a boxed `Foreign<M>` that nobody else refers to.
+        // SAFETY: by contract a boxed `Foreign<M>` whose last reference is gone.
         let foreign = unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) };
         drop_guarded(foreign);
         None
@@ -223,7 +227,7 @@ unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
     Ran::Idle
 }
 
-/// Accounts for a message that user code has taken down with it.
+/// Accounts for a message that is lost in a panic of user code.
 #[cold]
 fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
     system.core().ledger().for_this_thread().dead_lettered(1);
@@ -231,8 +235,8 @@ fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
     system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
 }
 
-/// A recipient of the user's: when it unwinds, what it held is accounted for, in the books in which it was sent. What it
-/// sends waits for room by itself.
+/// A recipient of the user. When it unwinds, its message is accounted for, in the ledger in which the message was sent.
+/// Its own sends wait for room by themselves.
 pub(crate) struct Custom<R> {
     recipient: R,
     system: Option<SystemRef>,
@@ -252,7 +256,7 @@ impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let deliver = || match self.recipient.passes_on() {
             true => self.recipient.deliver(message),
-            // It sends for itself.
+            // The recipient sends on its own account.
             false => not_put_off(|| self.recipient.deliver(message)),
         };
         match catch_unwind(AssertUnwindSafe(deliver)) {
@@ -309,7 +313,7 @@ where
         let changed = match catch_unwind(AssertUnwindSafe(|| (self.change)(message))) {
             Ok(changed) => changed,
             Err(panic) => {
-                // The message went down with the closure; the sender's thread unwinds, the count stays.
+                // The message is lost with the closure; the sender's thread unwinds, the count stays.
                 if let Some(system) = self.system() {
                     lost_in_panic::<N>(&system, || self.target.path());
                 }
@@ -319,7 +323,7 @@ where
         match self.target.forward_counted(changed) {
             Ok(accepted) => Ok(accepted),
             Err(refused) => {
-                // It cannot be changed back, so it ends here.
+                // The message cannot be changed back, so it ends here.
                 self.target.dead_letter(refused);
                 Ok(DeliveryStatus::Passed)
             }
@@ -347,11 +351,11 @@ where
     }
 
     fn system(&self) -> Option<SystemRef> {
-        // Not by way of `untyped`: what stands behind may be counted and yet be no actor.
+        // Not through `untyped`: the target may be counted and yet be no actor.
         self.target.system().map(SystemRef::new)
     }
 
-    /// What a function has captured cannot be compared.
+    /// The captured values of a function cannot be compared.
     fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         (size_of::<F>() == 0).then_some(self)
     }
@@ -361,7 +365,7 @@ where
     }
 }
 
-/// One type of function that has captured nothing is one function.
+/// Functions of one type that have captured nothing are one function.
 impl<M: 'static, F: 'static> SameRecipient for Adapter<M, F> {
     fn is_like(&self, other: &Self) -> bool {
         self.target == other.target
@@ -376,7 +380,7 @@ impl<M: 'static, F: 'static> SameRecipient for Adapter<M, F> {
     }
 }
 
-// What references share between threads, behind a pointer that tells the compiler nothing of it.
+// The data that references share between threads, behind a pointer that tells the compiler nothing about it.
 const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Option<SystemRef>>();
@@ -384,10 +388,10 @@ const _: () = {
     may_be_shared::<Box<dyn Recipient<()>>>();
 };
 
-/// The head's request.
+/// The request of a head that a routee leaves.
 pub struct Leave<M> {
-    /// Takes what the actor does not handle.
+    /// Takes the messages that the actor does not handle.
     pub router: ActorRef<M>,
-    /// What the actor gets as its last message from the router: no mailbox can refuse it.
+    /// The last message of the router to the actor: no mailbox can refuse it.
     pub farewell: Option<M>,
 }

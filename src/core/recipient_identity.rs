@@ -1,22 +1,22 @@
-//! Recipients that are equal because they mean the same.
+//! Recipients that are equal because they mean the same recipient.
 
 use std::any::Any;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-/// What tells recipients of one type apart, where it is not their address.
+/// The identity of recipients of a single type, where it is not their address.
 pub trait SameRecipient: 'static {
-    /// Whether both mean the same.
+    /// Returns whether both mean the same recipient.
     fn is_like(&self, other: &Self) -> bool;
 
-    /// Feeds what alike ones have in common.
+    /// Feeds the hash with the data that equal recipients have in common.
     fn feed(&self, state: &mut dyn Hasher);
 
-    /// A total order in which alike ones are equal.
+    /// A total order in which recipients that mean the same are equal.
     fn order(&self, other: &Self) -> Ordering;
 }
 
-/// An [`SameRecipient`] of whatever type.
+/// A [`SameRecipient`] of any type.
 pub trait RecipientIdentity {
     fn as_any(&self) -> &dyn Any;
     fn is_same(&self, other: &dyn RecipientIdentity) -> bool;

@@ -1,18 +1,18 @@
-//! When two references mean the same.
+//! Reference identity: it tells which references mean the same recipient.
 //!
-//! Most references are told apart by what they point to: an actor's cell, a router's entrance, a function. Some are made
-//! anew each time they are asked for, and mean the same nevertheless:
+//! Most references are compared by the address that they point to: an actor's cell, a router's entrance, a function.
+//! Some are made anew for each request, and mean the same recipient nevertheless:
 //!
-//! | reference | means the same as another one |
+//! | reference | means the same as another reference |
 //! |---|---|
-//! | to nobody | of the same path, system and type of message |
+//! | an empty reference | of the same path, system and type of message |
 //! | an adapter | of the same target, by a function of the same type that has captured nothing |
 //! | to a key of a group | of the same group and an equal key |
 //! | to a routee that is a path | of the same router and path |
 //! | to a routee of several | of equal parts in the same order |
 //! | to no routee | of the same type of message |
 //!
-//! These compare by a [`RecipientIdentity`], all others by address. Nothing of it is on a message's way.
+//! These compare by a [`RecipientIdentity`], all others by address. A message's way uses none of this.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -49,14 +49,14 @@ impl<T: SameRecipient> RecipientIdentity for T {
     }
 }
 
-/// What a reference points to, to be compared.
+/// The target of a reference, to be compared.
 #[derive(Clone, Copy)]
 pub(crate) struct Pointee<'a>(NonNull<Header>, PhantomData<&'a Header>);
 
 impl<'a> Pointee<'a> {
     /// # Safety
     ///
-    /// A reference to what begins with this header is kept for as long as `'a`.
+    /// A reference to the target that begins with this header is kept for as long as `'a`.
     pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
         Self(header, PhantomData)
     }
@@ -66,7 +66,7 @@ impl<'a> Pointee<'a> {
         unsafe { self.0.as_ref() }
     }
 
-    /// The actor's, or that of nobody.
+    /// The core of an actor, or of an empty reference.
     pub(crate) fn core(self) -> Option<&'a ActorCore> {
         let Header { kind: Kind::Local, vtable, .. } = self.header() else { return None };
         // SAFETY: by `new` the cell lives; the vtable of a local cell tells where its core lies.
@@ -79,7 +79,7 @@ impl<'a> Pointee<'a> {
         Some(unsafe { referent(self.0).as_ref() })
     }
 
-    /// That of nobody, which has no cell of its own to be told apart by.
+    /// The core of an empty reference, which has no cell of its own to be compared by.
     fn empty_ref_core(self) -> Option<&'a ActorCore> {
         self.core().filter(|core| core.is_empty_ref())
     }
@@ -92,7 +92,7 @@ impl<'a> Pointee<'a> {
         (self.header().vtable.message_type)()
     }
 
-    /// Whether both mean the same.
+    /// Returns whether both mean the same recipient.
     pub(crate) fn is_same(self, other: Self) -> bool {
         self.0 == other.0 || self.is_same_elsewhere(other)
     }
@@ -120,16 +120,17 @@ impl<'a> Pointee<'a> {
         }
     }
 
-    /// The actor behind it, if that is the same for as long as it exists.
+    /// The actor behind the reference, if that is the same for as long as the target exists.
     pub(crate) fn place(self) -> Option<AnyActorRef> {
         match self.core() {
-            // SAFETY: that of a local actor's cell, which lives by `new`.
+            // SAFETY: the header of a local actor's cell, which lives by `new`.
             Some(_) => Some(unsafe { AnyActorRef::retain(self.0) }),
             None => self.referent()?.place(),
         }
     }
 
-    /// By path and uid, as far as there is an actor, and then by what tells apart. Only those that mean the same are equal.
+    /// Compares by path and uid, if there is an actor, and then by identity. Only references that mean the same
+    /// recipient are equal.
     pub(crate) fn order(self, other: Self) -> Ordering {
         if self.is_same(other) {
             return Ordering::Equal;
@@ -166,7 +167,7 @@ impl<M> ActorRef<M> {
         unsafe { Pointee::new(self.0) }
     }
 
-    /// The actor behind it, if that is the same for as long as the reference exists.
+    /// The actor behind the reference, if that is the same for as long as the reference exists.
     pub(crate) fn place(&self) -> Option<AnyActorRef> {
         self.pointee().place()
     }

@@ -1,16 +1,17 @@
 //! The reference that an ask through a router counts, so that it can read its clock.
 //!
-//! An ask may outlive every reference to whom it asked; so it holds a reference to the system whose clock it goes by.
-//! An ask of an actor counts one at the actor, on a line that its request changes anyway. Through a router that line
-//! would be the head's, which nobody else changes: all who ask through the router would meet there, and nowhere else.
-//! So each thread that asks has a count of its own, on a line of its own. Beside it is the head, for the error of an ask
-//! that fails to name.
+//! An ask may outlive every reference to its recipient. So it holds a reference to the system whose clock it uses. An
+//! ask of an actor counts one at the actor, in a cache line that its request changes anyway. Through a router that line
+//! would be the head's, which no other code changes: all askers through the router would contend there, and nowhere
+//! else. So each thread that asks has a count of its own, in a line of its own. Beside it is the head, which the error
+//! of a failed ask names.
 
 use crate::sync::OnceLock;
 use crate::util::per_thread::PerThread;
 use std::sync::Arc as StdArc;
 
-/// What asks of one thread through one router hold. Aligned to a line, and so is the count of references before it.
+/// The reference that asks of one thread through one router hold. Aligned to a cache line, as is the count of
+/// references before it.
 #[repr(align(64))]
 pub struct Routed<S, H> {
     pub system: S,
@@ -18,7 +19,7 @@ pub struct Routed<S, H> {
     pub head: Option<H>,
 }
 
-/// What each thread counts its asks through one router by. Empty until somebody asks.
+/// The counts of the asks through one router, one for each thread. Empty until the first ask.
 pub(crate) struct RoutedAsks<S, H>(OnceLock<Box<Counts<S, H>>>);
 
 type Counts<S, H> = PerThread<StdArc<Routed<S, H>>>;
@@ -32,7 +33,7 @@ where
         Self(OnceLock::new())
     }
 
-    /// A reference to the system for an ask that the calling thread begins; `head` is called for its first.
+    /// Returns a reference to the system for an ask that the calling thread begins; `head` is called for its first ask.
     pub(crate) fn begin(&self, system: &S, head: impl FnOnce() -> Option<H>) -> StdArc<Routed<S, H>> {
         self.0
             .get_or_init(|| Box::new(PerThread::new()))

@@ -1,4 +1,4 @@
-//! What happens when an actor fails: its parent decides.
+//! Supervision strategies: a parent decides about a failed actor.
 //!
 //! An actor fails when a hook or handler returns `Err` or panics. It is suspended together with its
 //! children, and its parent gets a [`Failure`] to judge by a [`Strategy`]: the child goes on with its state
@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// What a parent does about a failed child.
+/// The decision of a parent about a failed child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directive {
     /// The child keeps its state and goes on with the next message.
@@ -29,10 +29,10 @@ pub enum Directive {
     Escalate,
 }
 
-/// How often a child may be restarted: at most `count` times within a window of time.
+/// A restart limit: a child may be restarted at most `count` times within a window of time.
 ///
-/// The window is fixed, as in Akka: it opens at the first failure; inside it at most `count` restarts
-/// happen, and the next failure stops the child; the first failure after it opens a new one.
+/// The window is fixed, as in Akka. It opens at the first failure. Inside it at most `count` restarts happen, and the
+/// next failure stops the child. The first failure after the window opens a new one.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -67,7 +67,7 @@ impl Restart {
         self
     }
 
-    /// How many, and within which time.
+    /// The count and the window.
     #[cfg(feature = "config")]
     pub(crate) fn parts(self) -> (Option<u32>, Option<Duration>) {
         (self.count, self.window)
@@ -82,7 +82,7 @@ pub(crate) struct RestartHistory {
 }
 
 impl RestartHistory {
-    /// Whether `limit` allows a restart at `now`; counts it if so.
+    /// Returns whether `limit` allows a restart at `now`; counts the restart if so.
     pub(crate) fn allows(&mut self, limit: Restart, now: Duration) -> bool {
         // A window without a count means one restart in each.
         let allowed = match (limit.count, limit.window) {
@@ -109,34 +109,34 @@ impl RestartHistory {
 
 type Function = dyn Fn(&AnyActorRef, &Failure) -> Directive + Send + Sync;
 
-/// Who says what is done about a failure.
+/// The source of the directive for a failure.
 #[derive(Clone)]
 enum Decider {
     /// Akka's default.
     Default,
-    /// The same for every failure.
+    /// The same directive for every failure.
     Always(Directive),
     Function(StdArc<Function>),
 }
 
-/// How a parent judges the failures of a child: the directive for each failure, how often it may be
-/// restarted, and whether the siblings share its fate.
+/// The strategy of a parent for the failures of a child: the directive for each failure, the limit of restarts, and
+/// whether the siblings are restarted and stopped too.
 ///
-/// There are two places to give one: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all
-/// its children, and [`ActorBuilder::on_failure`](crate::actor::ActorBuilder::on_failure) of one child. The child's
-/// own wins.
+/// There are two places for a strategy: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all its
+/// children, and [`ActorBuilder::on_failure`](crate::actor::ActorBuilder::on_failure) of a single child. The child's own takes
+/// precedence.
 ///
-/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a
-/// restart or a stop of one child is one of all children.
+/// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a restart or a
+/// stop of one child is a restart or a stop of all children.
 ///
-/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning,
-/// an escalation not at all, since whoever judges it in the end logs that. [`quiet`](Self::quiet) switches it
-/// off.
+/// Each verdict is logged with the target `pointsman`: a restart and a stop as errors, a resume as a warning. An
+/// escalation is not logged, since the last judging parent logs its own verdict. [`quiet`](Self::quiet) switches the
+/// log off.
 ///
 /// ```
 /// use pointsman::prelude::*;
 ///
-/// // The default: what failed while it was created, was killed, or died of a watched actor's death stops;
+/// // The default: a child that failed while it was created, was killed, or died of a watched actor's death stops;
 /// // everything else restarts.
 /// let default = Strategy::default();
 /// let stopping = Strategy::stop();
@@ -161,7 +161,7 @@ impl Strategy {
         Self::decide_for(move |_, failure| decider(failure))
     }
 
-    /// As [`decide`](Self::decide), by a function that is also told which child has failed.
+    /// Judges by a function as [`decide`](Self::decide) does; the function also gets the child that has failed.
     pub fn decide_for(decider: impl Fn(&AnyActorRef, &Failure) -> Directive + Send + Sync + 'static) -> Self {
         let decider = Guarded::new(decider);
         let decider = move |child: &AnyActorRef, failure: &Failure| decider(child, failure);
@@ -188,19 +188,19 @@ impl Strategy {
         Self { decider: Decider::Always(directive), ..Self::default() }
     }
 
-    /// Limits how often [`Directive::Restart`] is followed; beyond the limit the child stops. Restarts are
-    /// counted for each child, and forgotten when it ends.
+    /// Limits the restarts by [`Directive::Restart`]; beyond the limit the child stops. Restarts are counted for each
+    /// child, and forgotten when the child ends.
     pub fn limit(mut self, limit: Restart) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Makes the children share their fate, as Akka's all-for-one strategy does: when one is restarted or
-    /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and
-    /// what they fail with names the child that failed. Resume acts on the failing child alone.
+    /// Makes the children share restarts and stops, as Akka's all-for-one strategy does: when one child is restarted or
+    /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and their cause
+    /// of failure names the child that failed. Resume acts on the failing child alone.
     ///
-    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one
-    /// has used up its own, all stop.
+    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one child has
+    /// used up its own limit, all stop.
     pub fn all_for_one(mut self) -> Self {
         self.all_for_one = true;
         self
@@ -212,7 +212,7 @@ impl Strategy {
         self
     }
 
-    /// What the decider says. Runs user code.
+    /// Returns the directive of the decider. Runs user code.
     pub(crate) fn directive(&self, child: &AnyActorRef, failure: &Failure) -> Directive {
         match &self.decider {
             Decider::Function(decide) => decide(child, failure),
@@ -221,13 +221,13 @@ impl Strategy {
         }
     }
 
-    /// Judges as the default does, or the same way every time; the limit and all else stay.
+    /// Judges as the default does, or the same way every time; the limit and the other settings stay.
     #[cfg(feature = "config")]
     pub(crate) fn set_always(&mut self, directive: Option<Directive>) {
         self.decider = directive.map_or(Decider::Default, Decider::Always);
     }
 
-    /// What it says every time; `Ok(None)`: what the default says. An error if a function judges.
+    /// Returns the directive for every failure; `Ok(None)` for the default decider. An error if a function judges.
     #[cfg(feature = "config")]
     pub(crate) fn as_always(&self) -> Result<Option<Directive>, ()> {
         match self.decider {
@@ -285,7 +285,7 @@ impl fmt::Debug for Decider {
     }
 }
 
-/// What Akka's default decider says.
+/// Returns the directive of Akka's default decider.
 fn default_decider(failure: &Failure) -> Directive {
     match failure.kind() {
         FailureKind::Initialization | FailureKind::Killed | FailureKind::DeathPact => Directive::Stop,

@@ -11,7 +11,7 @@ struct ByReference<G, M> {
 impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
     fn take(&self, event: &dyn Any) {
         if let Some(event) = (self.convert)(event) {
-            // Others may get it, too.
+            // Other subscribers may get the event, too.
             self.actor.expect_copies();
             self.actor.tell(event);
         }
@@ -27,12 +27,12 @@ impl<G: 'static, M: From<G> + Send + 'static> Subscriber for ByReference<G, M> {
 }
 
 impl EventStream {
-    /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of it. True if
-    /// that is new; false if an [equal](ActorRef#equality) reference has subscribed to this type already, or if the
-    /// subscriber has stopped.
+    /// Tells `subscriber` of every event of type `E` from now on, as the message that it makes of the event. Returns
+    /// true if the subscription is new. Returns false if an [equal](ActorRef#equality) reference has subscribed to this
+    /// type already, or if the subscriber has stopped.
     ///
-    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that it belongs to is told of an
-    /// event once, as the message of the first of these subscriptions. (In Pekko as well.)
+    /// A reference that has subscribed to a type and to [groups](Self::subscribe_group) that the type belongs to gets
+    /// an event once, as the message of the first of these subscriptions. (In Pekko as well.)
     pub fn subscribe<E, M>(&self, subscriber: &ActorRef<M>) -> bool
     where
         E: Clone + Send + 'static,
@@ -42,7 +42,8 @@ impl EventStream {
         self.add_reference(vec![member], subscriber)
     }
 
-    /// As [`subscribe`](Self::subscribe) for every type of the group `G`. True if that is new for at least one of them.
+    /// Subscribes as [`subscribe`](Self::subscribe) does, to every type of the group `G`. Returns true if that is new
+    /// for at least one of them.
     ///
     /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
     pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
@@ -53,9 +54,9 @@ impl EventStream {
         self.add_reference(members::<G>(), subscriber)
     }
 
-    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more, whether it
-    /// has subscribed to that type or to groups which it belongs to. The other types of such a group stay. False if there
-    /// was none.
+    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more,
+    /// whether it has subscribed to that type or to groups that the type belongs to. The other types of such a group
+    /// stay. Returns false if there was no subscription.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -76,8 +77,9 @@ impl EventStream {
     /// # }
     /// ```
     ///
-    /// What is published after this has returned does not reach the subscriber by it. An event that another
-    /// thread is publishing meanwhile may; and what was told before lies in its mailbox.
+    /// An event that is published after this has returned does not reach the subscriber through that subscription. An
+    /// event that another thread is publishing meanwhile may. An event that was told before lies in the mailbox of the
+    /// subscriber.
     pub fn unsubscribe<E: 'static, M: Send + 'static>(&self, subscriber: &ActorRef<M>) -> bool {
         let (meant, who) = (TypeId::of::<E>(), self.shared.telling(subscriber));
         self.shared.remove(|event, entry| (event == meant || entry.by == meant) && who.contains(&entry.who))

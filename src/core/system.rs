@@ -1,7 +1,10 @@
-//! The whole: dispatchers, the tree of actors, clock, books, and an orderly end.
+//! The core of a system: dispatchers, the tree of actors, clock, ledger, and an orderly end.
 //!
-//! `guardians.rs` is the top of its tree, `dispatchers.rs` where actors run, `system_end.rs` its end; `stepping.rs` is for
-//! systems whose actors run on the thread of a test, `quiet.rs` for tests that wait until nothing is left to do.
+//! - `guardians.rs` has the top of the tree;
+//! - `dispatchers.rs` has the placement of actors;
+//! - `system_end.rs` has the end of a system;
+//! - `stepping.rs` is for systems whose actors run on the thread of a test;
+//! - `quiescence.rs` is for tests that wait until nothing is left to do.
 
 use crate::core::dispatchers::{OwnedPlacement, ResolvedPlacement};
 use crate::core::extensions::Extensions;
@@ -27,11 +30,11 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// A handle to a system: creates top-level actors, reads the books.
+/// A handle to a system: creates top-level actors, reads the ledger.
 #[derive(Clone)]
 pub struct SystemRef(StdArc<SystemCore>);
 
-/// What a system is made of.
+/// The parts that a system is made of.
 pub struct Parts {
     pub name: String,
     pub seed: u64,
@@ -43,7 +46,7 @@ pub struct Parts {
     pub extensions: Extensions,
 }
 
-/// What all actors of a system share.
+/// The state that all actors of a system share.
 pub struct SystemCore {
     pub(crate) name: String,
     seed: u64,
@@ -54,14 +57,14 @@ pub struct SystemCore {
     pub(crate) dispatchers: Dispatchers,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) deployments: Deployments,
-    /// What features keep for this system.
+    /// The values that features keep for this system.
     pub(crate) extensions: Extensions,
-    /// Gone once the system has ended, or the tree and this would keep each other alive.
+    /// `None` once the system has ended, or the tree and this would keep each other alive.
     pub(crate) tree: Mutex<Option<Tree>>,
     next_uid: AtomicU32,
     /// Actors that have not ended.
     living: AtomicUsize,
-    /// No more actors.
+    /// Whether no more actors are accepted.
     pub(crate) closed: AtomicBool,
     pub(crate) end: Mutex<End>,
     pub(crate) ended: Condvar,
@@ -86,26 +89,27 @@ impl SystemRef {
         SystemAddress::local(&self.0.name).expect("a system's name was checked when it was built")
     }
 
-    /// The guardian of top-level actors, `/user`. It is there until the system's threads have gone, and `None` afterwards:
-    /// once [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor has returned, or, if the destructor has given up waiting,
-    /// once the last actor has ended.
+    /// The guardian of top-level actors, `/user`. It exists until the system's threads have ended, and is `None`
+    /// afterwards: once [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor has
+    /// returned, or, if the destructor has given up waiting, once the last actor has ended.
     ///
-    /// After [`stop`](Self::stop) it is still there, but [closed](AnyActorRef::is_closed): it takes no more children.
+    /// After [`stop`](Self::stop) it still exists, but is [closed](AnyActorRef::is_closed): it takes no more children.
     pub fn user(&self) -> Option<AnyActorRef> {
         self.0.user().ok()
     }
 
-    /// The books, now: every message accounted for. Walks all mailboxes, so it is not for every millisecond.
+    /// The present state of the ledger: every message accounted for. The call walks over all mailboxes, so do not make
+    /// it every millisecond.
     pub fn ledger(&self) -> Ledger {
         self.0.ledger_now()
     }
 
-    /// Where messages that nobody took are shown.
+    /// The dead letters of the system, to subscribe to.
     pub fn dead_letters(&self) -> &DeadLetters {
         &self.0.dead_letters
     }
 
-    /// What happens in the system, for whoever subscribes to it.
+    /// The event stream of the system.
     pub fn events(&self) -> &EventStream {
         &self.0.events
     }
@@ -121,17 +125,18 @@ impl SystemRef {
         self.0.living.load(Ordering::Relaxed)
     }
 
-    /// Begins to stop every actor and returns at once; may be called from an actor. Threads are joined by
+    /// Begins to stop every actor and returns at once; an actor may call it. Threads are joined by
     /// [`System::shutdown`](crate::System::shutdown) or the [`System`](crate::System)'s destructor.
     pub fn stop(&self) {
         self.0.begin_end();
     }
 
-    /// Waits until every actor has ended, whoever caused it.
+    /// Waits until every actor has ended, regardless of the cause.
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] as for [`System::shutdown`](crate::System::shutdown).
+    /// [`ShutdownError::Stuck`] after `deadline`; [`ShutdownError::OwnThread`] as for
+    /// [`System::shutdown`](crate::System::shutdown).
     pub fn wait_until_ended(&self, deadline: Duration) -> Result<(), ShutdownError> {
         self.0.wait_for_end(deadline)
     }
@@ -144,7 +149,7 @@ impl fmt::Debug for SystemRef {
 }
 
 impl SystemCore {
-    /// A system whose threads run, and whose tree of actors is still to be made.
+    /// Makes a system whose threads run; its tree of actors must still be made.
     pub fn new(parts: Parts) -> StdArc<Self> {
         let Parts { name, seed, clock, log_dead_letters, dispatchers, mailboxes, deployments, extensions } =
             parts;
@@ -196,12 +201,12 @@ impl SystemCore {
         self.timers.now()
     }
 
-    /// Whether there is a dispatcher of this name, or an alias.
+    /// Checks that there is a dispatcher of this name, or an alias.
     pub fn check_dispatcher(&self, dispatcher: Option<&str>) -> Result<(), SpawnError> {
         self.dispatchers.find(dispatcher).map(|_| ())
     }
 
-    /// Where a new actor runs that names this dispatcher.
+    /// Returns the placement of a new actor that names this dispatcher.
     pub fn place(&self, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
         self.dispatchers.place(dispatcher, &self.name)
     }
@@ -210,7 +215,7 @@ impl SystemCore {
         self.seed
     }
 
-    /// A number for an incarnation, never 0.
+    /// Returns a number for an incarnation, never 0.
     pub fn next_uid(&self) -> u32 {
         loop {
             // Ordering: Relaxed; only uniqueness matters.
@@ -223,8 +228,7 @@ impl SystemCore {
 
     /// Counts one more living actor.
     pub fn actor_begins(&self) -> Result<(), SpawnError> {
-        // Ordering: Relaxed; that no actor begins once the tree has ended is assured by its parent, which
-        // is counted itself.
+        // Ordering: Relaxed; the parent, which is counted itself, ensures that no actor begins once the tree has ended.
         self.living.fetch_add(1, Ordering::Relaxed);
         // Ordering: Relaxed; an actor that slips in is stopped by its parent.
         if self.closed.load(Ordering::Relaxed) && self.user().map_or(true, |user| user.is_closed()) {
@@ -234,14 +238,14 @@ impl SystemCore {
         Ok(())
     }
 
-    /// Counts one fewer.
+    /// Counts one living actor fewer.
     pub fn actor_ended(&self) {
-        // Ordering: Relaxed; a statistic. Whoever waits for the end sees what the actors did through the
-        // lock in `tree_ended`.
+        // Ordering: Relaxed; a statistic. A thread that waits for the end sees the actors' effects through the lock in
+        // `tree_ended`.
         self.living.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts and tells a dead letter, and parts with the message.
+    /// Counts and publishes a dead letter, and drops the message.
     pub fn dead_letter<M: Send + 'static>(&self, row: &ThreadCounters, recipient: &AnyActorRef, message: M) {
         row.dead_lettered(1);
         self.dead_letters.publish_dead_letter(message, DeadLetterReason::Stopped, || recipient.path());
@@ -258,20 +262,21 @@ impl SystemCore {
     }
 }
 
-/// What a system keeps of its tree.
+/// The guardians that a system keeps of its tree.
 #[derive(Clone)]
 pub struct Tree {
     pub root: AnyActorRef,
     pub user: AnyActorRef,
     pub system: AnyActorRef,
-    /// Parent of what lives for one answer.
+    /// The parent of temporary actors.
     pub temp: AnyActorRef,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     NotYet,
-    /// Not yet, and the [`System`](crate::System) is gone: nobody will join the threads, so they end by themselves.
+    /// Not yet, and the [`System`](crate::System) is gone: no thread will join the system's threads, so they end by
+    /// themselves.
     Orphaned,
     /// The root has ended, and with it every actor.
     TreeEnded,
@@ -280,13 +285,13 @@ pub(crate) enum End {
 }
 
 impl SystemCore {
-    /// The builder is done: from now on only actors keep threads alive that run on demand.
+    /// Counts the builder as gone: from now on only actors keep the threads alive that run on demand.
     pub fn count_builder_ended(self: &StdArc<Self>) {
         self.dispatchers.on_demand().for_each(|threads| self.leave(threads));
     }
 
-    /// The actor that had this home is gone and will not be scheduled again. Threads that it shared may end when the last
-    /// actor has left.
+    /// Releases the placement of an actor that is gone and will not be scheduled again. Threads that it shared may end
+    /// when the last actor has left.
     pub fn release_placement(self: &StdArc<Self>, placement: &OwnedPlacement) {
         if let Some(threads) = placement.release() {
             self.leave(threads);
@@ -299,7 +304,7 @@ impl SystemCore {
         }
     }
 
-    /// Sees to a look at threads that no actor uses.
+    /// Arranges a look at threads that no actor uses.
     fn look_at(self: &StdArc<Self>, due: Duration, threads: &StdArc<OnDemand>) {
         let threads = threads.clone();
         // Weak, or a timer that is set after the system's end, and so never fires, would keep the system for ever.

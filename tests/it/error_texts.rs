@@ -588,7 +588,7 @@ fn of_all_that_a_router_has_asked_each_error_names_its_routee() {
 fn a_send_that_is_refused_says_why_and_the_message_stays_out_of_it() {
     for (error, parts) in [
         (SendError::Full("a secret"), &["mailbox full", "try again later"][..]),
-        (SendError::Closed("a secret"), &["nobody will handle the message", "has stopped"]),
+        (SendError::Closed("a secret"), &["no actor will handle the message", "has stopped"]),
         (SendError::NoRoutee("a secret"), &["no routee takes the message", "has none"]),
         (SendError::Cycle("a secret"), &["in a circle", "take one of them out"]),
         (SendError::NoRoute("a secret"), &["no route leads anywhere", "`route_to`"]),
