@@ -1,11 +1,10 @@
 //! A lock-free message routing engine for actors, with its own scheduler.
 //!
-//! Actors without an async runtime: a hand-written work-stealing pool runs them. A router *is* its
-//! reference: [`tell`](ActorRef::tell) on it runs the routing logic in the sender's thread and pushes straight
-//! into the chosen routee's mailbox. Nothing is lost: every message sent is handled, dead-lettered, handed
-//! back, or dropped by a policy that asked for it, and the [`Ledger`] counts each. The books of a system balance when
-//! it has been shut down; what goes from one system to another on its way is in [both of theirs](Ledger), and the sum
-//! balances.
+//! Actors without an async runtime: a hand-written work-stealing pool runs them. A router *is* its reference:
+//! [`tell`](ActorRef::tell) on it runs the routing logic in the sender's thread and pushes straight into the chosen
+//! routee's mailbox. Nothing is lost: every message sent is handled, dead-lettered, handed back, or dropped by a policy
+//! that asked for it, and the [`Ledger`] counts each. The ledger of a system balances when the system has been shut
+//! down. A message on its way from one system to another is in [both ledgers](Ledger), and the sum balances.
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -72,13 +71,13 @@
 //! | to start and stop the whole | [`System`], [`Dispatcher`] |
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
-//! | to ask several actors one question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
+//! | to ask several actors the same question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
 //! | routers in GoAkt's words | [`routing::goakt`], [the guide](guide::goakt) |
 //! | an actor for each key | [`group`], [the guide](guide::topology) |
 //! | services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
 //! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`](pattern::Backoff) |
-//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
+//! | bounded mailboxes, and mailboxes in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
 //! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`](selection::Selection) |
 //! | to receive outside actors | [`Inbox`](pattern::Inbox) |
 //! | timers and time in tests | [`Context::after`], [`ManualClock`](time::ManualClock) |
@@ -89,7 +88,7 @@
 //! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |
 //! | sockets | `net` (feature `net`, on by default) |
 //! | to end a service in phases, by a signal | [`shutdown`] |
-//! | to tell whoever listens | [`Listeners`](pattern::Listeners) |
+//! | to tell all listeners | [`Listeners`](pattern::Listeners) |
 //! | a future's result as a message | [`Context::pipe_to_self`] |
 //! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
@@ -102,15 +101,14 @@
 //! [puts messages aside](Context::stash). The engine keeps these invariants; comments in the source cite them
 //! by number, and `loom-tests` models them:
 //!
-//! 1. A delivery is in exactly one place: handled once, dead-lettered once, handed back once, dropped by a
-//!    named policy once, skipped once because nobody wants it any more, or queued.
+//! 1. A delivery is in exactly one place: handled once, dead-lettered once, handed back once, dropped by a named policy
+//!    once, skipped once because it is no longer wanted, or queued.
 //! 2. Per sender and receiver, messages are handled in the order sent.
-//! 3. At most one thread runs an actor at a time, and what it wrote in one turn is visible in the next.
+//! 3. At most one thread runs an actor at a time, and its writes in a turn are visible in the next.
 //! 4. A message accepted by an open mailbox is handled without any further send, whichever worker sleeps.
 //! 5. Immediate control acts before user messages not yet begun; positioned control keeps its place among them.
 //! 6. After close, every push fails and returns its message; every message pushed before is drained.
-//! 7. A sender that holds an old table of routees loses nothing, and no old table is freed while someone reads
-//!    it.
+//! 7. A sender that holds an old table of routees loses nothing, and no old table is freed while a thread reads it.
 //! 8. A mailbox's length never goes below zero nor counts a message twice; at quiescence it is exact.
 //! 9. An ask completes exactly once; its slot, its timer and its waker are gone afterwards.
 //! 10. A routee of a balancing pool never sleeps while the shared queue holds a message that it may take.
@@ -124,7 +122,8 @@
 )]
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 #![cfg_attr(not(any(pointsman_loom, pointsman_shuttle)), deny(unreachable_pub))]
-// In the mirrors shrunken sizes leave loops and comparisons empty, and in loom's internals are public through the hooks.
+// In the mirrors shrunken sizes leave loops and comparisons empty. In the mirror on loom, internals are public through
+// the hooks.
 #![cfg_attr(
     any(pointsman_loom, pointsman_shuttle),
     allow(
@@ -234,7 +233,7 @@ pub use pointsman_macros::Message;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What most programs use.
+/// The items that most programs use.
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::Message;

@@ -1,7 +1,7 @@
-//! To model-check code that uses this crate's references and actors; exists only under `--cfg pointsman_loom`.
+//! Model-checking of code that uses this crate's references and actors; exists only under `--cfg pointsman_loom`.
 //!
-//! Under that cfg the whole engine runs on [loom](https://docs.rs/loom). The guide is `docs/models.md`; a package
-//! that does what it says is `loom-tests/user` in the repository.
+//! Under that cfg the whole engine runs on [loom](https://docs.rs/loom). The guide is `docs/models.md`;
+//! `loom-tests/user` in the repository is a package that follows it.
 //!
 //! ```ignore
 //! use pointsman::model;
@@ -24,7 +24,7 @@
 //!     let sender = loom::thread::spawn(move || other.tell(1u64));
 //!     sum.tell(2u64);
 //!     sender.join().expect("no panic");
-//!     let ledger = system.shutdown(std::time::Duration::MAX).expect("whoever stops an actor runs it");
+//!     let ledger = system.shutdown(std::time::Duration::MAX).expect("the thread that stops an actor runs it");
 //!     assert_eq!((ledger.handled, ledger.balance()), (2, 0));
 //! });
 //! ```
@@ -34,22 +34,22 @@ use crate::sync::explore::{explore, panics};
 use crate::system::{System, SystemBuilder};
 use crate::time::clock::ManualClock;
 
-/// Explores each execution of `run` that has at most `bound` preemptions, or of more if `LOOM_MAX_PREEMPTIONS` says
-/// so, and prints how many there were.
+/// Explores each execution of `run` that has at most `bound` preemptions, or of more if `LOOM_MAX_PREEMPTIONS` says so,
+/// and prints how many there were.
 ///
-/// `floor` is how many executions are expected at least: a model that explores fewer than it did when it was written
+/// `floor` is the smallest expected number of executions: a model that explores fewer than it did when it was written
 /// no longer has the race that it is about.
 ///
 /// # Panics
 ///
-/// This is how a model fails:
+/// A model fails in these cases:
 ///
 /// * `run` panics, or loom finds a deadlock, a leak or a race.
-/// * Anything panics within an execution, also where the engine catches it, as in the destructor of a message: loom
-///   reports a race by a panic at the access. Models in which an actor is to fail return
-///   [`Err`](crate::Failure) from its handler.
+/// * Any code panics within an execution, also where the engine catches it, as in the destructor of a message: loom
+///   reports a race by a panic at the access. Models in which an actor is to fail return [`Err`](crate::Failure) from
+///   its handler.
 /// * There were fewer executions than `floor`, unless `LOOM_MAX_PREEMPTIONS` is more than `bound`.
-/// * `LOOM_MAX_DURATION` or `LOOM_MAX_PERMUTATIONS` is set: with those loom passes what it has not finished.
+/// * `LOOM_MAX_DURATION` or `LOOM_MAX_PERMUTATIONS` is set: with those loom passes models that it has not finished.
 ///
 /// When an execution has failed, the last lines on standard error say `model NAME FAILED in execution N`, with the first
 /// three panics of that execution in their order, also where the process ends by SIGABRT: a destructor that panics
@@ -62,17 +62,17 @@ pub fn check(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + Syn
     });
 }
 
-/// A system for models: it has no threads of its own, and its time stands still.
+/// Describes a system for models: it has no threads of its own, and its time stands still.
 ///
-/// Its default dispatcher is the [calling thread](Dispatcher::calling_thread): the threads of the model run the
-/// actors, whichever comes first. Loom explores four threads beside the main one at most, and each costs, so there
-/// are none that only wait. A turn ends after two messages.
+/// Its default dispatcher is the [calling thread](Dispatcher::calling_thread): the threads of the model run the actors,
+/// on the thread that comes first. Loom explores at most four threads beside the main thread, and each costs, so no
+/// thread only waits. A turn ends after two messages.
 ///
-/// The clock stands at zero, so that an ask's limit is never reached; for models in which time passes give the builder a
-/// [`ManualClock`] that you keep. Senders that wait for room ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait)) go by it, too. `shutdown`
-/// goes by the machine's clock and needs [`Duration::MAX`](std::time::Duration::MAX), or an execution does not repeat
-/// itself.
-/// Actors that name a dispatcher need it declared here, best as `Dispatcher::calling_thread()` too.
+/// The clock stands at zero, so that an ask's limit is never reached; for models in which time passes give the builder
+/// a [`ManualClock`] that you keep. Senders that wait for room ([`OverflowPolicy::Wait`](crate::OverflowPolicy::Wait))
+/// go by it, too. `shutdown` goes by the machine's clock and needs [`Duration::MAX`](std::time::Duration::MAX), or an
+/// execution does not repeat itself. Actors that name a dispatcher need it declared here, best as
+/// `Dispatcher::calling_thread()` too.
 pub fn system(name: &str) -> SystemBuilder {
     System::builder(name)
         .clock(ManualClock::new())

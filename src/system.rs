@@ -228,12 +228,12 @@ impl SystemBuilder {
         self
     }
 
-    /// Gives a routing logic of your own a name, so that [settings](crate::routing::RouterSettings::router) can ask for
-    /// it on routers of messages `M`. The same name may be given once for each type of message.
+    /// Gives a routing logic of your own a name, so [settings](crate::routing::RouterSettings::router) can ask for it
+    /// on routers of messages `M`. The same name may be given once for each type of message.
     ///
     /// `make` gets all settings of the router, with [options](crate::routing::RouterSettings::option) that only the
     /// logic understands. It is called when such a router is created, on the thread that creates the router. Its error
-    /// says what is wrong with the settings.
+    /// states the fault of the settings.
     ///
     /// ```
     /// use pointsman::prelude::*;

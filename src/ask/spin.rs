@@ -84,8 +84,8 @@ pub(crate) fn wait_awake(is_answered: impl Fn() -> bool) {
 #[cold]
 fn wait_on(is_answered: &dyn Fn() -> bool) {
     let spin_policy = SPIN_POLICY.with(Cell::get);
-    let was_answered =
-        spin_policy.is_worth_yielding() && YIELD_GUARD.with(|yield_guard| yield_until(yield_guard, is_answered));
+    let was_answered = spin_policy.is_worth_yielding()
+        && YIELD_GUARD.with(|yield_guard| yield_until(yield_guard, is_answered));
     SPIN_POLICY.with(|kept| kept.set(spin_policy.after_a_wait(was_answered)));
 }
 

@@ -207,8 +207,8 @@ impl Mailbox {
         self
     }
 
-    /// Takes messages of this class, and of more urgent classes, beyond the [capacity](Self::capacity). Whatever
-    /// [`on_full`](Self::on_full) says, no such message is dropped, refused, or waits for room. The class is a
+    /// Takes messages of this class, and of more urgent classes, beyond the [capacity](Self::capacity). No such message
+    /// is dropped, refused, or waits for room, whatever [`on_full`](Self::on_full) says. The class is a
     /// [rank](Self::priority), the number of a [lane](Self::lanes), or 0 for the control messages of a
     /// [control-aware](Self::control_aware) mailbox.
     ///

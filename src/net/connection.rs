@@ -1,4 +1,4 @@
-//! What a connection actor owns: a socket, what has come in, and what is to go out.
+//! A connection: the socket of an actor, the input that has come in, and the output that waits.
 
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection_permits::{ConnectionPermit, LingeringPermit};
@@ -14,32 +14,32 @@ use std::net::SocketAddr;
 use std::sync::Arc as StdArc;
 use std::time::{Duration, Instant};
 
-/// The first size of the buffer for what comes in; it doubles as long as reads fill it.
+/// The first size of the input buffer; it doubles as long as reads fill it.
 const READ_START: usize = 4 * 1024;
 /// Empty buffers larger than this are given back.
 const KEEP_MAX: usize = 64 * 1024;
 
-/// One connection; its actor owns it.
+/// A connection; its actor owns it.
 ///
 /// # Reading
 ///
-/// On a [`Ready`], call [`ready`](Self::ready) and then [`fill`](Self::fill), which reads at most as much
-/// as it is told, so that a peer that never stops sending does not keep other actors waiting; if there is
-/// more, another `Ready` comes by itself. What has come in is looked at with [`received`](Self::received)
-/// and taken off the front with [`consume`](Self::consume).
+/// On a [`Ready`], call [`ready`](Self::ready) and then [`fill`](Self::fill). `fill` reads at most as much as it is
+/// told, so a peer that never stops sending does not keep other actors waiting; if there is more, another `Ready` comes
+/// by itself. Look at the input with [`received`](Self::received), and take it off the front with
+/// [`consume`](Self::consume).
 ///
 /// # Writing
 ///
-/// [`write`](Self::write) (or [`output`](Self::output)) puts bytes behind those that wait;
-/// [`flush`](Self::flush) hands the socket what it takes. What it does not take goes out when the peer has
-/// read: a `Ready` comes, and `ready` flushes. Once more than the high-water mark waits, `fill` reads
-/// nothing until no more than the low-water mark does, and then a `Ready` comes.
+/// [`write`](Self::write) (or [`output`](Self::output)) puts bytes behind the bytes that wait; [`flush`](Self::flush)
+/// hands the socket as much as it takes. The rest goes out when the peer has read: a `Ready` comes, and `ready`
+/// flushes. When more than the high-water mark waits, `fill` reads nothing until no more than the low-water mark does,
+/// and then a `Ready` comes.
 ///
 /// # The end
 ///
-/// A peer that has ended its half of the connection is [`ReadOutcome::Eof`]; writing goes on working.
-/// Dropping a connection, as its actor does when it stops, sends what was written and not yet sent, for
-/// at most the [linger time](crate::net::ListenerBuilder::linger); [`abort`](Self::abort) throws it away.
+/// A peer that has ended its half of the connection is [`ReadOutcome::Eof`]; writing goes on working. Dropping a
+/// connection, as its actor does when it stops, sends the bytes that were written and not yet sent, for at most the
+/// [linger time](crate::net::ListenerBuilder::linger); [`abort`](Self::abort) throws them away.
 pub struct Connection {
     /// Empty only within the destructor.
     socket: Option<Socket>,
@@ -50,30 +50,30 @@ pub struct Connection {
     linger: Duration,
     place: StdArc<ConnectionPermit>,
     peer: Option<SocketAddr>,
-    /// Whether reading may find something: set by readiness, ended by "would block".
+    /// Whether reading may find input: set by readiness, ended by "would block".
     readable: bool,
-    /// Whether writing may get something through.
+    /// Whether writing may send bytes.
     writable: bool,
-    /// Whether the end of input may follow what is read, or something divides it (urgent bytes, or a descriptor that was
-    /// sent with it), so that a short read does not mean "no more".
+    /// Whether the end of input may follow the bytes that are read, or something divides them (urgent bytes, or a
+    /// descriptor that was sent with them), so that a short read does not mean "no more".
     read_ends: bool,
     /// The peer sends no more.
     eof: bool,
-    /// More than the high-water mark waited, and since then always more than the low one.
+    /// More than the high-water mark waited, and since then always more than the low-water mark.
     congested: bool,
-    /// Whether to end our half once all is sent, and whether that is done.
+    /// Whether to end our half after all is sent, and whether that is done.
     write_end: WriteEnd,
     closed: Option<Closed>,
 }
 
-/// How much may wait to be sent.
+/// The bounds for bytes that wait to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
     pub low: usize,
     pub high: usize,
 }
 
-/// What [`Connection::fill`] came to.
+/// The result of [`Connection::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ReadOutcome {
@@ -87,7 +87,7 @@ pub enum ReadOutcome {
     Closed(Closed),
 }
 
-/// What [`Connection::flush`] came to.
+/// The result of [`Connection::flush`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flushed {
     /// Everything written is with the operating system.
@@ -98,13 +98,13 @@ pub enum Flushed {
     Closed(Closed),
 }
 
-/// Why a connection is broken.
+/// The reason why a connection is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Closed {
     /// The peer reset it, or closed it while bytes were on their way to it.
     Reset,
-    /// It was [aborted](Connection::abort) on this side.
+    /// This side [aborted](Connection::abort) it.
     Aborted,
     /// Another error of the operating system.
     Other(io::ErrorKind),
@@ -138,7 +138,7 @@ enum WriteEnd {
     Done,
 }
 
-/// What has come in and is not consumed: `bytes[head..tail]`.
+/// The input that has come in and is not consumed: `bytes[head..tail]`.
 #[derive(Default)]
 struct Input {
     /// As long as its capacity, so that reading needs no uninitialised memory.
@@ -147,7 +147,7 @@ struct Input {
     tail: usize,
 }
 
-/// What is to go out. Two buffers, so that a slow peer never makes us move what waits: one is being sent
+/// The output that waits. It has two buffers, so that a slow peer never makes us move the waiting bytes: one is sent
 /// from its front, the other grows at its back, and they change places when the first is empty.
 #[derive(Default)]
 struct Output {
@@ -157,7 +157,7 @@ struct Output {
 }
 
 impl Connection {
-    /// Puts a fresh socket under the driver's watch for its actor.
+    /// Registers a fresh socket with the driver for its actor.
     pub(crate) fn open<M: From<Ready> + Send + 'static>(
         (mut socket, peer): (Socket, Option<SocketAddr>),
         driver: &StdArc<Driver>,
@@ -180,7 +180,7 @@ impl Connection {
             linger,
             place,
             peer,
-            // The first edge tells.
+            // The first edge sets it.
             readable: false,
             writable: true,
             read_ends,
@@ -191,13 +191,13 @@ impl Connection {
         })
     }
 
-    /// The peer's address; `None` for a Unix socket.
+    /// Returns the peer's address; `None` for a Unix socket.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// Takes note of what the driver has told. Call it first for every [`Ready`], and then read. What waits
-    /// to be sent is flushed here.
+    /// Notes the readiness that the driver has reported. Call it first for every [`Ready`], and then read. It flushes
+    /// the bytes that wait to be sent.
     pub fn ready(&mut self, ready: Ready) {
         let Ready(()) = ready;
         let bits = self.registration.take();
@@ -211,11 +211,11 @@ impl Connection {
 
     // ---- reading
 
-    /// Reads at most `max` bytes behind those that are there.
+    /// Reads at most `max` bytes behind the bytes that are there.
     ///
-    /// Reads nothing while the connection [is congested](Self::is_congested). If there may be more than
-    /// was read, another [`Ready`] comes by itself. With a `max` of 0 it reads nothing, and no `Ready` comes for that:
-    /// call it again when there is room.
+    /// Reads nothing while the connection [is congested](Self::is_congested). If there may be more than was read,
+    /// another [`Ready`] comes by itself. With a `max` of 0 it reads nothing, and no `Ready` comes for that: call it
+    /// again when there is room.
     pub fn fill(&mut self, max: usize) -> ReadOutcome {
         let mut total = 0;
         while total < max && self.may_read() {
@@ -225,7 +225,7 @@ impl Connection {
                 Ok(0) => self.eof = true,
                 Ok(count) => {
                     // The stream is empty when a read gets less than it asked for, unless its end or something that
-                    // divides it follows. One that comes later is an edge of its own.
+                    // divides it follows. A later end is an edge of its own.
                     self.readable = count == room.len() || self.read_ends;
                     self.input.tail += count;
                     total += count;
@@ -252,16 +252,16 @@ impl Connection {
         self.readable && !self.eof && self.closed.is_none() && !self.is_congested()
     }
 
-    /// What has come in and is not consumed.
+    /// Returns the input that has come in and is not consumed.
     pub fn received(&self) -> &[u8] {
         &self.input.bytes[self.input.head..self.input.tail]
     }
 
-    /// Takes `count` bytes off the front of what has come in.
+    /// Takes `count` bytes off the front of the input.
     ///
     /// # Panics
     ///
-    /// When there are fewer.
+    /// When there are fewer bytes.
     pub fn consume(&mut self, count: usize) {
         let held = self.input.tail - self.input.head;
         assert!(count <= held, "cannot consume {count} bytes: only {held} have come in");
@@ -270,35 +270,36 @@ impl Connection {
 
     // ---- writing
 
-    /// Puts bytes behind those that wait to be sent. Nothing is sent before [`flush`](Self::flush). Thrown
-    /// away when the connection is broken or its writing half ended.
+    /// Puts bytes behind the bytes that wait to be sent. Nothing is sent before [`flush`](Self::flush). The bytes are
+    /// thrown away when the connection is broken or its writing half ended.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.closed.is_none() && self.write_end == WriteEnd::Open {
             self.output.waiting.extend_from_slice(bytes);
         }
     }
 
-    /// The buffer that [`write`](Self::write) writes to, to be appended to directly.
+    /// Returns the buffer that [`write`](Self::write) writes to, to be appended to directly.
     pub fn output(&mut self) -> &mut Vec<u8> {
         if self.closed.is_some() || self.write_end != WriteEnd::Open {
-            // Nobody will ever send it.
+            // These bytes will never be sent.
             self.output.waiting.clear();
         }
         &mut self.output.waiting
     }
 
-    /// How many bytes wait to be sent.
+    /// Returns how many bytes wait to be sent.
     pub fn pending(&self) -> usize {
         self.output.pending()
     }
 
-    /// Hands the socket what waits, as much as it takes.
+    /// Hands the socket the waiting bytes, as many as it takes.
     pub fn flush(&mut self) -> Flushed {
         self.congested |= self.pending() > self.marks.high;
         let flushed = self.send();
         if self.congested && self.pending() <= self.marks.low {
             self.congested = false;
-            // Also where the socket has no more: what was received and left alone meanwhile is gone on with, too.
+            // Raised also where the socket has no more: the actor then goes on with input that it received and left
+            // alone meanwhile.
             self.registration.raise(Readiness::READABLE);
         }
         flushed
@@ -332,8 +333,8 @@ impl Connection {
         self.congested || self.pending() > self.marks.high
     }
 
-    /// Ends this side's half of the connection once what was written is sent: the peer sees the end of
-    /// its input and may go on sending.
+    /// Ends this side's half of the connection after the written bytes are sent: the peer sees the end of its input and
+    /// may go on sending.
     pub fn shutdown_write(&mut self) {
         if self.write_end == WriteEnd::Open {
             self.write_end = WriteEnd::WhenFlushed;
@@ -351,14 +352,14 @@ impl Connection {
         }
     }
 
-    /// Breaks the connection: what waits is thrown away, and nothing more is sent or read. The socket
-    /// closes when the connection is dropped.
+    /// Breaks the connection: the waiting bytes are thrown away, and nothing more is sent or read. The socket closes
+    /// when the connection is dropped.
     pub fn abort(&mut self) {
         self.closed.get_or_insert(Closed::Aborted);
         self.output = Output::default();
     }
 
-    /// Why the connection is broken, if it is.
+    /// Returns the reason why the connection is broken, if it is.
     pub fn closed(&self) -> Option<Closed> {
         self.closed
     }
@@ -369,7 +370,7 @@ impl Connection {
         self.registration.raise(bits);
     }
 
-    /// Whether closing the socket now could destroy what is on its way to the peer: see `linger.rs`.
+    /// Whether closing the socket now could destroy bytes on their way to the peer: see `linger.rs`.
     fn has_unread_input(&mut self) -> bool {
         let bits = self.registration.take();
         (self.readable || bits.has(Readiness::READABLE)) && !self.eof
@@ -377,7 +378,7 @@ impl Connection {
 }
 
 impl Input {
-    /// Room for at most `max` bytes behind what is there.
+    /// Returns room for at most `max` bytes behind the input.
     fn room(&mut self, max: usize) -> &mut [u8] {
         if self.tail == self.bytes.len() {
             if self.head > 0 {
@@ -385,7 +386,7 @@ impl Input {
                 self.tail -= self.head;
                 self.head = 0;
             }
-            // Half empty is room enough.
+            // A buffer that is half empty has room enough.
             if self.tail * 2 >= self.bytes.len() {
                 let len = (self.bytes.len() * 2).max(READ_START).min(self.tail.saturating_add(max.max(1)));
                 self.bytes.resize(len.max(self.bytes.len()), 0);
@@ -411,7 +412,7 @@ impl Output {
         self.sending.len() - self.sent + self.waiting.len()
     }
 
-    /// What is to be sent next; `None` if nothing waits.
+    /// Returns the bytes to be sent next; `None` if nothing waits.
     fn front(&mut self) -> Option<&[u8]> {
         if self.sent == self.sending.len() {
             self.sending.clear();
@@ -427,7 +428,7 @@ impl Output {
         Some(&self.sending[self.sent..])
     }
 
-    /// Everything that waits, in one piece, and how much of it is sent already.
+    /// Takes all waiting bytes, in one piece, and how many of them are sent already.
     fn take(&mut self) -> (Vec<u8>, usize) {
         let Output { mut sending, sent, waiting } = std::mem::take(self);
         sending.extend_from_slice(&waiting);
@@ -449,8 +450,8 @@ impl Drop for Connection {
             self.registration.deregister(&mut socket);
             return;
         }
-        // Watched on: see `Lingerers::add`. What becomes of it before that is told to nobody, or in vain to the next owner
-        // of this token.
+        // The socket stays registered: see `Lingerers::add`. An edge before that has no owner to tell, or tells the
+        // next owner of this token in vain.
         let (rest, written) = self.output.take();
         let until = Instant::now().checked_add(self.linger);
         // A linger time beyond the clock's range is a day.

@@ -1,66 +1,66 @@
-//! How many connections a listener has: those whose actors run, and those that linger.
+//! Connection permits: they count the connections of a listener, those whose actors run, and those that linger.
 //!
-//! A connection has a [`ConnectionPermit`] from the moment when it is accepted until its socket is closed. Its actor's recipe holds
-//! the place, and so does the connection itself, which hands it on where its socket lingers. The last of them gives it
-//! back, and tells the listener that there is room.
+//! A connection has a [`ConnectionPermit`] from the moment when it is accepted until its socket is closed. Its actor's
+//! recipe holds the permit, and so does the connection itself, which hands it on where its socket lingers. The last
+//! holder gives the permit back, and tells the listener that there is room.
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc as StdArc;
 
-/// The places of one listener.
+/// The permits of a listener.
 #[derive(Default)]
 pub(crate) struct ConnectionPermits {
-    /// How a warning names the listener.
+    /// The name of the listener in warnings.
     label: String,
-    /// Connections whose sockets are not closed.
+    /// The number of connections whose sockets are not closed.
     held: AtomicUsize,
-    /// Those among them whose actors have ended.
+    /// The number of connections among them whose actors have ended.
     lingering: AtomicUsize,
-    /// Sockets that were closed so that those that linger hold no more than they may.
+    /// The number of sockets that were closed so that the lingering sockets hold no more than they may.
     cut: AtomicU64,
 }
 
 impl ConnectionPermits {
-    /// Places of which none is taken, and by which name a warning calls the listener.
+    /// Makes permits of which none is taken, with the name of the listener in warnings.
     pub(crate) fn new(label: String) -> Self {
         Self { label, ..Self::default() }
     }
 
-    /// How a warning names the listener.
+    /// Returns the name of the listener in warnings.
     pub(crate) fn label(&self) -> &str {
         &self.label
     }
 
-    /// Connections whose sockets are not closed.
+    /// Returns the number of connections whose sockets are not closed.
     pub(crate) fn held(&self) -> usize {
         // Ordering: Relaxed; the listener alone counts up, and hears of each count down by a message that follows it.
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Connections whose sockets linger.
+    /// Returns the number of connections whose sockets linger.
     pub(crate) fn lingering(&self) -> usize {
         // Ordering: Relaxed; a statistic.
         self.lingering.load(Ordering::Relaxed)
     }
 
-    /// How many sockets were closed because those that lingered held too much.
+    /// Returns how many sockets were closed because the lingering sockets held too much.
     pub(crate) fn cut(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.cut.load(Ordering::Relaxed)
     }
 }
 
-/// One connection's place.
+/// The permit of a connection.
 pub(crate) struct ConnectionPermit {
     places: StdArc<ConnectionPermits>,
-    /// How many bytes the sockets of this listener that linger may hold together.
+    /// The bound for the bytes that the lingering sockets of this listener hold together.
     linger_bytes: usize,
     /// Tells the listener that there is room.
     tell: Box<dyn Fn() + Send + Sync>,
 }
 
 impl ConnectionPermit {
-    /// Takes a place, and calls `tell` when it has been given back.
+    /// Takes a permit, and calls `tell` when it has been given back.
     pub(crate) fn take(
         places: &StdArc<ConnectionPermits>,
         linger_bytes: usize,
@@ -71,23 +71,23 @@ impl ConnectionPermit {
         Self { places: places.clone(), linger_bytes, tell }
     }
 
-    /// How many bytes the sockets of this listener that linger may hold together.
+    /// Returns the bound for the bytes that the lingering sockets of this listener hold together.
     pub(crate) fn linger_bytes(&self) -> usize {
         self.linger_bytes
     }
 
-    /// Names the listener: equal for places of the same one, as long as one of them is held.
+    /// Identifies the listener: equal for permits of the same listener, as long as one of them is held.
     pub(crate) fn listener(&self) -> usize {
         StdArc::as_ptr(&self.places).addr()
     }
 
-    /// Notes that the socket is closed because those that linger hold too much, and returns of how many that is so.
+    /// Counts a socket that is closed because the lingering sockets hold too much, and returns the count.
     pub(crate) fn count_cut(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.places.cut.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Those of its listener.
+    /// Returns the permits of its listener.
     pub(crate) fn places(&self) -> &StdArc<ConnectionPermits> {
         &self.places
     }
@@ -101,7 +101,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// The place of a connection whose actor has ended and whose socket lingers.
+/// The permit of a connection whose actor has ended and whose socket lingers.
 pub(crate) struct LingeringPermit(StdArc<ConnectionPermit>);
 
 impl LingeringPermit {

@@ -1,14 +1,14 @@
-//! The thread that waits for sockets.
+//! The driver: the thread that waits for sockets.
 //!
-//! It reads and writes nothing itself (but for the last bytes of connections whose actors have ended, see
+//! The driver reads and writes nothing itself (except for the last bytes of connections whose actors have ended, see
 //! `linger.rs`): it turns the operating system's edges into messages, by the rules of `readiness.rs`.
 //!
-//! The thread starts with the first listener of a system and is joined at shutdown, after the last actor
-//! has ended and the last bytes have gone out.
+//! The thread starts with the first listener of a system and is joined at shutdown, after the last actor has ended and
+//! the last bytes have gone out.
 //!
-//! A token is used again once its socket is gone or lingers. An event for the old socket that was fetched before that,
-//! or that comes before a lingering socket has got its other token, then reaches the new one's owner, who finds nothing
-//! to read: readiness is a hint, never a promise.
+//! A token is used again when its socket is gone or lingers. An event for the old socket may have been fetched before
+//! that, or may come before a lingering socket has got its other token. Such an event reaches the owner of the new
+//! socket, which finds nothing to read: readiness is a hint, never a promise.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::extensions::Extension;
@@ -31,13 +31,13 @@ use std::time::Instant;
 const EVENTS_MAX: usize = 1024;
 /// The token by which the driver itself is woken.
 const WAKE: Token = Token(usize::MAX);
-/// Tokens from here on belong to lingering sockets, those below to actors.
+/// Tokens from here on belong to lingering sockets, lower tokens to actors.
 const LINGERING_FROM: usize = usize::MAX / 2;
 
-/// Where a system keeps its driver: none until the first listener.
+/// The driver of a system: none until the first listener.
 #[derive(Default)]
 pub(crate) struct DriverSlot {
-    /// Of the driver's thread.
+    /// The name of the driver's thread.
     thread_name: String,
     state: Mutex<State>,
 }
@@ -53,11 +53,11 @@ enum State {
     Stopped,
 }
 
-/// How long the last bytes of connections may take when no thread waits for the system's threads.
+/// The longest time for the last bytes of connections when no thread waits for the system's threads.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 
 impl Extension for DriverSlot {
-    /// Ends the driver once no socket lingers, or at `until`, and joins its thread. All actors have ended.
+    /// Ends the driver when no socket lingers, or at `until`, and joins its thread. All actors have ended.
     fn stop(&self, until: Option<Instant>) {
         // Without the wake-up the thread could not be joined.
         if let Some(thread) = self.end(until) {
@@ -65,19 +65,19 @@ impl Extension for DriverSlot {
         }
     }
 
-    /// As [`stop`](Extension::stop), but waits for nothing: the caller may be a thread that others wait for.
+    /// As [`stop`](Extension::stop), but does not wait: other threads may wait for the caller.
     fn release(&self) {
         drop(self.end(Instant::now().checked_add(LAST_BYTES)));
     }
 }
 
 impl DriverSlot {
-    /// The place of the driver in the system of this name; nothing starts yet.
+    /// Makes the place of the driver in the system of this name; no thread starts yet.
     pub(crate) fn new(system: &str) -> Self {
         Self { thread_name: format!("{system}-net"), state: Mutex::default() }
     }
 
-    /// The driver, started if need be.
+    /// Returns the driver, and starts it if need be.
     ///
     /// # Errors
     ///
@@ -106,30 +106,30 @@ impl DriverSlot {
     }
 }
 
-/// What the driver's thread and the owners of sockets share.
+/// The state that the driver's thread and the owners of sockets share.
 pub(crate) struct Driver {
     registry: Registry,
     waker: Waker,
-    /// Whom to tell, by token. Locked to open and close a socket and once for each batch of events.
+    /// The owners by token. Locked to open and close a socket and once for each batch of events.
     owners: Mutex<Slab<StdArc<Owner>>>,
     inbox: Mutex<Inbox>,
 }
 
-/// What others want of the driver's thread.
+/// The requests of other threads to the driver's thread.
 #[derive(Default)]
 struct Inbox {
     /// Sockets whose last bytes have to go out.
     lingering: Vec<Lingering>,
-    /// End, at the latest at this time if there is one.
+    /// The request to end, at the latest at this time if there is one.
     stop: Option<Option<Instant>>,
-    /// Nobody looks here any more.
+    /// The driver does not look here any more.
     closed: bool,
 }
 
-/// The owner of one socket.
+/// The owner of a socket.
 struct Owner {
     word: ReadinessWord,
-    /// Sends the message; it ends the owner if that panics.
+    /// Sends the message; a panic in it ends the owner.
     tell: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -141,7 +141,7 @@ impl Owner {
     }
 }
 
-/// A socket's place at the driver.
+/// The registration of a socket with the driver.
 pub(crate) struct Registration {
     driver: StdArc<Driver>,
     owner: StdArc<Owner>,
@@ -161,13 +161,13 @@ impl Driver {
         Ok((driver, poll))
     }
 
-    /// For tests that do what the thread does.
+    /// Makes a driver for tests that act in the place of the thread.
     #[cfg(test)]
     pub(crate) fn without_thread() -> io::Result<(StdArc<Self>, Poll)> {
         Self::new()
     }
 
-    /// What the thread would take from its inbox.
+    /// Returns the sockets that the thread would take from its inbox.
     #[cfg(test)]
     pub(crate) fn take_lingering(&self) -> Vec<Lingering> {
         std::mem::take(&mut lock(&self.inbox).lingering)
@@ -185,13 +185,13 @@ impl Driver {
     fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
         let (driver, poll) = Self::new()?;
         let served = driver.clone();
-        // What it tells runs code of users, which may end the system: that would wait for this very thread.
+        // The messages to owners run code of users, which may end the system: that would wait for this very thread.
         let serve = move || without_waiting(|| served.serve(poll));
         let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(unpinned(serve))?;
         Ok((driver, thread))
     }
 
-    /// Puts a socket under watch for `target`.
+    /// Registers a socket for `target`.
     ///
     /// # Errors
     ///
@@ -205,8 +205,8 @@ impl Driver {
         let tell = Box::new(move || {
             // `From` is the user's code, and this may be the driver's thread.
             let told = catch_unwind(AssertUnwindSafe(|| {
-                // Beyond its capacity: without this one no other would come. Refused by an actor that has ended, which
-                // needs no readiness.
+                // Sent beyond the capacity: without this message no other would come. An actor that has ended refuses
+                // it, and needs no readiness.
                 target.send_beyond_capacity(M::from(Ready(())));
             }));
             if let Err(payload) = told {
@@ -222,7 +222,7 @@ impl Driver {
         Ok(registration)
     }
 
-    /// Sees to it that the last bytes of a socket go out.
+    /// Sends the last bytes of a socket.
     pub(crate) fn linger(&self, lingering: Lingering) {
         {
             let mut inbox = lock(&self.inbox);
@@ -231,12 +231,12 @@ impl Driver {
             }
             inbox.lingering.push(lingering);
         }
-        // A wake-up fails only if the driver's own descriptor is gone; then the deadline comes to nothing
-        // too, and the socket closes with the driver.
+        // A wake-up fails only if the driver's own descriptor is gone; then the deadline has no effect either, and the
+        // socket closes with the driver.
         let _ = self.waker.wake();
     }
 
-    /// The driver's thread.
+    /// Runs the loop of the driver's thread.
     fn serve(&self, mut poll: Poll) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut lingerers = Lingerers::new(LINGERING_FROM);
@@ -251,7 +251,7 @@ impl Driver {
             match poll.poll(&mut events, timeout) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // Only misuse of the poll itself is left, and without it every connection would hang.
+                // Only a misuse of the poll itself can fail here, and without the poll every connection would hang.
                 Err(error) => panic!("cannot wait for sockets: {error}"),
             }
             {
@@ -268,14 +268,14 @@ impl Driver {
                     }
                 }
             }
-            // Outside the lock: it runs code of users.
+            // Called outside the lock: it runs code of users.
             let told = !raised.is_empty();
             for (owner, bits) in raised.drain(..) {
                 owner.raise(bits);
             }
             if told {
-                // Where cores are scarce, let the workers go on first: more events come together then, and
-                // each costs less. With cores to spare this returns at once.
+                // Lets the workers go on first where cores are scarce: more events come together then, and each costs
+                // less. With cores to spare this returns at once.
                 thread::yield_now();
             }
             for event in &events {
@@ -300,7 +300,7 @@ impl Driver {
                 lingerers.add(lingering, &self.registry);
             }
             if stop.is_some() && lingerers.is_empty() {
-                // All of them could finish at once: look again instead of waiting for an event.
+                // All sockets could finish at once: look again instead of waiting for an event.
                 let _ = self.waker.wake();
             }
         }
@@ -316,7 +316,7 @@ fn readiness_of(event: &Event) -> Readiness {
         bits = bits.and(Readiness::WRITABLE);
     }
     if event.is_error() || event.is_read_closed() || event.is_write_closed() {
-        // Whichever way the owner is busy with, it learns of the end by trying.
+        // The owner learns of the end by trying, whether it reads or writes.
         bits = bits.and(Readiness::READABLE).and(Readiness::WRITABLE).and(Readiness::READ_ENDS);
     }
     if event.is_priority() {
@@ -327,7 +327,7 @@ fn readiness_of(event: &Event) -> Readiness {
 }
 
 impl Registration {
-    /// Takes what the driver has raised; rule 2 of `readiness.rs`.
+    /// Takes the bits that the driver has raised; rule 2 of `readiness.rs`.
     pub(crate) fn take(&self) -> Readiness {
         self.owner.word.take()
     }
@@ -341,10 +341,10 @@ impl Registration {
         &self.driver
     }
 
-    /// Takes the socket from under the driver's watch.
+    /// Ends the registration of the socket.
     pub(crate) fn deregister(&self, socket: &mut impl Source) {
-        // The socket is about to be closed or registered anew; one that the kernel has forgotten already
-        // needs nothing.
+        // The socket is about to be closed or registered anew; an error says that the kernel has forgotten it already,
+        // which does no harm.
         let _ = self.driver.registry.deregister(socket);
     }
 }
@@ -352,7 +352,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let owner = lock(&self.driver.owners).try_remove(self.token.0);
-        // Outside the lock: it may hold the last reference to an actor.
+        // Dropped outside the lock: it may hold the last reference to an actor.
         drop(owner);
     }
 }

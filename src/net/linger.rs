@@ -1,13 +1,12 @@
-//! How the last bytes of an ended actor go out.
+//! Lingering sockets: they send the last bytes of an ended actor.
 //!
-//! An actor that has stopped takes no more messages, so what its connection has not sent by then is given
-//! to the driver, which goes on in three steps until a deadline: write what is left; tell the peer that no
-//! more will come; read and throw away what the peer still sends, until it closes. The third step is there
-//! because closing a TCP socket with unread input makes the kernel send a reset, which can destroy bytes
-//! that are still on their way to the peer.
+//! An actor that has stopped takes no more messages, so its connection gives the unsent bytes to the driver. The driver
+//! goes on in three steps until a deadline: it writes the rest; it tells the peer that no more will come; it reads and
+//! throws away the peer's bytes, until the peer closes. The third step is there because closing a TCP socket with
+//! unread input makes the kernel send a reset, which can destroy bytes that are still on their way to the peer.
 //!
-//! All sockets of one listener that linger hold no more than so many bytes that are not written. Where they would, the
-//! oldest are closed, and a warning says so whenever their count has doubled.
+//! The unwritten bytes of all lingering sockets of a listener have a bound. Beyond the bound the oldest sockets are
+//! closed, and a warning says so whenever their count has doubled.
 
 use crate::net::connection_permits::LingeringPermit;
 use crate::net::socket::Socket;
@@ -18,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Instant;
 
-/// How much is read and thrown away before other sockets get their turn.
+/// The number of reads that are thrown away before other sockets get their turn.
 const READS_MAX: usize = 16;
 const SCRATCH_LEN: usize = 16 * 1024;
 
@@ -26,22 +25,22 @@ const SCRATCH_LEN: usize = 16 * 1024;
 pub(crate) struct Lingering {
     pub socket: Socket,
     pub rest: Vec<u8>,
-    /// How much of `rest` is written.
+    /// The number of bytes of `rest` that are written.
     pub written: usize,
-    /// Closed then, come what may.
+    /// The socket is closed then in any case.
     pub until: Instant,
     /// Whether the peer has been told that no more comes.
     pub ended: bool,
-    /// Given back when the socket is closed: so it stands behind that.
+    /// Given back when the socket is closed: so the field stands behind the socket.
     pub place: LingeringPermit,
 }
 
-/// How far a lingering socket has come.
+/// The progress of a lingering socket.
 #[derive(PartialEq, Eq)]
 enum Progress {
     Finished,
     Waits,
-    /// It could go on at once.
+    /// The socket could go on at once.
     Yields,
 }
 
@@ -56,7 +55,7 @@ impl Lingering {
                 Err(_) => return Progress::Finished,
             }
         }
-        // What is left is a wait for the peer, which needs no memory.
+        // The rest is a wait for the peer, which needs no memory.
         (self.rest, self.written) = (Vec::new(), 0);
         if !self.ended {
             self.ended = true;
@@ -77,36 +76,37 @@ impl Lingering {
     }
 }
 
-/// All of them; touched by the driver's thread only.
+/// All lingering sockets; touched by the driver's thread only.
 pub(crate) struct Lingerers {
     sockets: Slab<Entry>,
-    /// What the sockets of each listener hold, by [`ConnectionPermit::listener`](super::connection_permits::ConnectionPermit::listener); those that hold
-    /// nothing are not there.
+    /// The bytes that the sockets of each listener hold, by
+    /// [`ConnectionPermit::listener`](super::connection_permits::ConnectionPermit::listener); listeners whose sockets
+    /// hold nothing are absent.
     holdings: HashMap<usize, Holdings>,
-    /// The token of the first; the others follow.
+    /// The token of the first socket; the others follow.
     first_token: usize,
-    /// The number of the next one.
+    /// The number of the next socket.
     next_number: u64,
     /// No deadline comes before this.
     next_deadline: Option<Instant>,
-    /// Those that could go on at once.
+    /// The sockets that could go on at once.
     eager: Vec<usize>,
     scratch: Box<[u8]>,
 }
 
 struct Entry {
     lingering: Lingering,
-    /// Numbers grow.
+    /// The number of the socket; numbers grow.
     number: u64,
     /// The bytes of its buffer that its listener's holdings count.
     held: usize,
 }
 
-/// What the sockets of one listener hold.
+/// The bytes that the sockets of a listener hold.
 #[derive(Default)]
 struct Holdings {
     bytes: usize,
-    /// The keys of those that hold anything, the oldest first.
+    /// The keys of the sockets that hold bytes, the oldest first.
     by_age: BTreeMap<u64, usize>,
 }
 
@@ -128,18 +128,19 @@ impl Lingerers {
         self.sockets.is_empty()
     }
 
-    /// When something has to be done even if no socket becomes ready.
+    /// Returns the time when work is due even if no socket becomes ready.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         if self.eager.is_empty() { self.next_deadline } else { Some(Instant::now()) }
     }
 
-    /// Takes a socket in, which the driver watches for an actor that has ended, and does at once what can be done. If
-    /// those of its listener hold too much then, the oldest are closed.
+    /// Takes in a socket that the driver watches for an actor that has ended, and does at once as much as possible. If
+    /// the sockets of its listener hold too much then, the oldest are closed.
     pub(crate) fn add(&mut self, mut lingering: Lingering, registry: &Registry) {
         let slot = self.sockets.vacant_entry();
         let (key, token) = (slot.key(), Token(self.first_token + slot.key()));
-        // Changes the token of what is watched already: a new watch could be refused, where there are too many, and the
-        // last bytes would be lost. The change reports the present state as an edge, so nothing is missed between.
+        // Changes the token of the existing registration: a new registration could be refused, where there are too
+        // many, and the last bytes would be lost. The change reports the present state as an edge, so nothing is missed
+        // between.
         let interest = Interest::READABLE | Interest::WRITABLE;
         if registry.reregister(&mut lingering.socket, token, interest).is_err() {
             return;
@@ -220,7 +221,7 @@ impl Lingerers {
         drop(self.sockets.remove(key));
     }
 
-    /// Goes on with those that yielded, and closes those whose time is over.
+    /// Goes on with the sockets that yielded, and closes those whose time is over.
     pub(crate) fn expire(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.eager) {
             self.send_more(key);
@@ -248,7 +249,7 @@ mod tests {
         let (ours, mut peer) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut socket = Socket::Unix(mio::net::UnixStream::from_std(ours));
-        // As a connection leaves it.
+        // Registered as a connection leaves it.
         poll.registry().register(&mut socket, Token(0), Interest::READABLE).unwrap();
         let until = Instant::now() + Duration::from_secs(30);
         let place = LingeringPermit::new(StdArc::new(ConnectionPermit::take(

@@ -1,6 +1,6 @@
-//! How connections come in.
+//! The listener: it accepts connections.
 //!
-//! The listener actor accepts in its own turn and creates an actor for each connection as its child.
+//! The listener's actor accepts in its own turn and creates an actor for each connection as its child.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// At most this many connections are accepted before other actors get their turn.
 pub(super) const ACCEPTS_MAX: u32 = 64;
-/// How long accepting rests when the operating system has no more to give.
+/// The pause of accepting when the operating system has no more descriptors or memory to give.
 pub(super) const REST: Duration = Duration::from_millis(50);
 const LINGER_DEFAULT: Duration = Duration::from_secs(2);
 const LINGER_BYTES_DEFAULT: usize = 64 << 20;
@@ -48,7 +48,7 @@ pub struct ListenerBuilder {
     settings: ListenerSettings,
 }
 
-/// What the builder and the system's deployment have said, with defaults for the rest.
+/// The settings of the builder and of the system's deployment, with defaults for the rest.
 #[derive(Debug, Clone)]
 struct Settings {
     dispatcher: Option<String>,
@@ -83,7 +83,7 @@ pub struct Listener {
     shared: StdArc<Shared>,
 }
 
-/// What a listener's actor and its handles share.
+/// The state that a listener's actor and its handles share.
 struct Shared {
     /// Taken out when the listener stops.
     socket: Mutex<Option<ListenSocket>>,
@@ -94,16 +94,16 @@ struct Shared {
     places: StdArc<ConnectionPermits>,
 }
 
-/// Why there is no listener.
+/// The reason why there is no listener.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
     /// The operating system does not let us listen there: the port or path is in use, the address is not
     /// one of this machine, is malformed, or needs rights that we don't have.
     Bind {
-        /// Where.
+        /// The address.
         address: SocketAddress,
-        /// Why not.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The thread that waits for sockets could not be started.
@@ -113,7 +113,7 @@ pub enum ListenError {
 }
 
 impl ListenError {
-    /// What the operating system said, if it was asked; a port in use is [`io::ErrorKind::AddrInUse`].
+    /// Returns the error of the operating system, if it was asked; a port in use is [`io::ErrorKind::AddrInUse`].
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             ListenError::Bind { error, .. } | ListenError::Driver(error) => Some(error.kind()),
@@ -204,16 +204,16 @@ impl ListenerBuilder {
         self
     }
 
-    /// Listens from now on. `make` makes the actor of each connection, in that actor's first turn; its
-    /// message type is told of readiness by a `From<Ready>`.
+    /// Listens from now on. `make` makes the actor of each connection, in that actor's first turn; its message type
+    /// gets readiness by a `From<Ready>`.
     ///
-    /// A connection's actor that fails is stopped, whatever its listener's own supervision: its state
-    /// cannot be made anew, since its connection is gone with it.
+    /// A connection's actor that fails is stopped, whatever its listener's own supervision: its state cannot be made
+    /// anew, since its connection is gone with it.
     ///
     /// # Errors
     ///
-    /// [`ListenError`]: the port or path is in use or otherwise refused, a bad or taken name, an unknown
-    /// dispatcher, a system that is shut down. Nothing is left behind.
+    /// [`ListenError`]: the port or path is in use or otherwise refused, a bad or taken name, an unknown dispatcher, a
+    /// system that is shut down. Nothing is left behind.
     pub fn spawn<A, F>(self, make: F) -> Result<Listener, ListenError>
     where
         A: Actor,
@@ -234,7 +234,7 @@ impl ListenerBuilder {
         A::Message: From<Ready>,
         F: Fn(Connection, &mut Context<A::Message>) -> A + Send + Sync + 'static,
     {
-        // What is refused is dropped while the error is on its way.
+        // A refused recipe is dropped while the error is on its way.
         let make = Guarded::new(make);
         let make = move |connection: Connection, ctx: &mut Context<A::Message>| make(connection, ctx);
         let Self { system, name, address, dispatcher, settings } = self;
@@ -263,61 +263,63 @@ impl ListenerBuilder {
 }
 
 impl Listener {
-    /// The address that it listens on, with the port that the system chose; `None` for a Unix socket.
+    /// Returns the address that it listens on, with the port that the system chose; `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.shared.local_addr
     }
 
-    /// The listener's actor; the connections' actors are its children.
+    /// Returns the listener's actor; the connections' actors are its children.
     pub fn actor(&self) -> &AnyActorRef {
         &self.actor
     }
 
-    /// Connections accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn accepted(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.shared.accepted.load(Ordering::Relaxed)
     }
 
-    /// Connections whose sockets are not closed, as [`max_connections`](ListenerBuilder::max_connections) bounds them:
-    /// those that are open, and those that linger.
+    /// Returns the number of connections whose sockets are not closed, which
+    /// [`max_connections`](ListenerBuilder::max_connections) bounds: open connections, and connections that linger.
     pub fn connections(&self) -> usize {
         self.shared.places.held()
     }
 
-    /// Connections whose actors have not ended.
+    /// Returns the number of connections whose actors have not ended.
     pub fn open_connections(&self) -> usize {
         // Ordering: Relaxed; a statistic.
         self.shared.open.load(Ordering::Relaxed)
     }
 
-    /// Connections whose actors have ended and whose sockets are not closed: their last bytes go out, or their peers
-    /// have not closed yet. They count towards [`max_connections`](ListenerBuilder::max_connections).
+    /// Returns the number of connections whose actors have ended and whose sockets are not closed: their last bytes go
+    /// out, or their peers have not closed yet. They count towards
+    /// [`max_connections`](ListenerBuilder::max_connections).
     pub fn lingering_connections(&self) -> usize {
         self.shared.places.lingering()
     }
 
-    /// How many connections were closed before their last bytes were sent because those that lingered held more than
-    /// [`linger_bytes`](ListenerBuilder::linger_bytes). A warning in the log tells of the first, and of each that
-    /// doubles their number.
+    /// Returns how many connections were closed before their last bytes were sent because the lingering connections
+    /// held more than [`linger_bytes`](ListenerBuilder::linger_bytes). A warning in the log reports the first, and each
+    /// that doubles their number.
     pub fn linger_cuts(&self) -> u64 {
         self.shared.places.cut()
     }
 
-    /// How often accepting failed, as when there were too many open files, or no thread for a connection's actor. It is
-    /// tried again after a short rest, and who waits to be accepted is not turned away meanwhile.
+    /// Returns how often accepting failed, as when there were too many open files, or no thread for a connection's
+    /// actor. The listener tries again after a short rest, and peers that wait to be accepted are not turned away
+    /// meanwhile.
     pub fn accept_failures(&self) -> u64 {
         // Ordering: Relaxed; a statistic.
         self.shared.accept_failures.load(Ordering::Relaxed)
     }
 
-    /// Closes the port and lets the connections go on. Those who wait to be accepted are, as far as the
-    /// [limit](ListenerBuilder::max_connections) allows; then new ones are refused. For the phase
+    /// Closes the port and lets the connections go on. Peers that wait are accepted first, as far as the
+    /// [limit](ListenerBuilder::max_connections) allows; then new peers are refused. For the phase
     /// [`SERVICE_UNBIND`](crate::shutdown::Phase::SERVICE_UNBIND), before connections are asked to end.
     ///
-    /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors
-    /// of the last connections may begin a little later. A peer that connects at the very moment between is
-    /// reset. The listener's actor stays, and ends with the system or by [`stop`](Self::stop).
+    /// The ask is over when the port is closed and [`accepted`](Self::accepted) counts no further; the actors of the
+    /// last connections may begin a little later. A peer that connects at the very moment between is reset. The
+    /// listener's actor stays, and ends with the system or by [`stop`](Self::stop).
     ///
     /// ```
     /// # use pointsman::net::{SocketAddress, Connection, Ready};
@@ -340,15 +342,14 @@ impl Listener {
     /// ```
     ///
     /// # Errors
-    ///
-    /// The ask fails if the listener has stopped: its port is closed then, too. If the listener is restarted meanwhile, as
-    /// a sibling's strategy may have it, its port closes at once, before those who wait there.
+    /// The ask fails if the listener has stopped: its port is closed then, too. If the listener is restarted meanwhile,
+    /// as a sibling's strategy may have it, its port closes at once, before the waiting peers are accepted.
     pub fn unbind(&self) -> Ask<()> {
         self.messages.ask_with(Message::Unbind)
     }
 
-    /// Closes the listening socket, then stops the connections' actors, which send what they have written
-    /// within the linger time.
+    /// Closes the listening socket, then stops the connections' actors, which send their written bytes within the
+    /// linger time.
     pub fn stop(&self) {
         let socket = lock(&self.shared.socket).take();
         drop(socket);
@@ -374,8 +375,8 @@ impl fmt::Debug for ListenerBuilder {
     }
 }
 
-/// Closes the port at the end of the listener's actor, whose recipe holds it: not before a restart, and also if there
-/// was never a state.
+/// Closes the port at the end of the listener's actor, whose recipe holds this value: not before a restart, and also if
+/// there was never a state.
 struct Port(StdArc<Shared>);
 
 impl Drop for Port {
@@ -385,7 +386,7 @@ impl Drop for Port {
     }
 }
 
-/// One more open connection for as long as it lives; the recipe of the connection's actor holds it, and so until that
+/// Counts an open connection for as long as it lives. The recipe of the connection's actor holds it, and so until that
 /// actor ends, whether its listener is told of it or ends as well.
 struct Counted(StdArc<Shared>);
 
@@ -412,11 +413,11 @@ struct Accepting<F> {
     make: StdArc<F>,
     /// `None` if the port was closed before this state began.
     registration: Option<Registration>,
-    /// Whether somebody may wait to be accepted.
+    /// Whether a peer may wait to be accepted.
     acceptable: bool,
     /// Whether a [`Message::Rested`] is on its way.
     resting: bool,
-    /// Who waits until the port is closed.
+    /// The asks that wait until the port is closed.
     unbinding: Vec<ReplyTo<()>>,
 }
 
@@ -466,8 +467,8 @@ where
         Ok(())
     }
 
-    /// A listener that shares the restart of a sibling keeps its port, unless it is told to close it; who waits there is
-    /// served by the next state.
+    /// A listener that shares the restart of a sibling keeps its port, unless it is told to close it; the next state
+    /// accepts the peers that wait there.
     fn restarting(&mut self, _: &Failure, ctx: &mut Context<Message>) -> HandlerResult {
         self.0.end_unbinding();
         ctx.stop_children();
@@ -507,7 +508,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         Ok(AcceptingFor(accepting, std::marker::PhantomData))
     }
 
-    /// Accepts whoever waits, within the limits. Whether it stopped only to give other actors their turn.
+    /// Accepts waiting peers, within the limits. Returns whether it stopped only to give other actors their turn.
     fn accept<A: Actor>(&mut self, ctx: &mut Context<Message>) -> bool
     where
         A::Message: From<Ready>,
@@ -526,7 +527,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
                 Ok(accepted) => self.welcome(accepted, ctx),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => self.acceptable = false,
-                    // This one has gone again; the next may not have.
+                    // This peer has gone again; the next may not have.
                     io::ErrorKind::Interrupted
                     | io::ErrorKind::ConnectionAborted
                     | io::ErrorKind::ConnectionReset => {}
@@ -538,7 +539,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         true
     }
 
-    /// Closes the port if somebody wants that: nobody waits there who can be accepted.
+    /// Closes the port if that was asked for: no peer waits there that can be accepted.
     fn end_unbinding(&mut self) {
         if self.unbinding.is_empty() {
             return;
@@ -568,7 +569,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         let (mut accepted, make, driver) = (Some(accepted), self.make.clone(), self.driver.clone());
         let counted = Counted::new(&self.shared);
         let listener = ctx.me().clone();
-        // Refused by a listener that has ended, which has no use for room.
+        // A listener that has ended refuses the message, and has no use for room.
         let tell = Box::new(move || drop(listener.try_tell(Message::Ended)));
         let place =
             StdArc::new(ConnectionPermit::take(&self.shared.places, self.settings.linger_bytes, tell));
@@ -589,7 +590,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
                 // Ordering: Relaxed; a statistic.
                 self.shared.accepted.fetch_add(1, Ordering::Relaxed);
             }
-            // Stopping, or no thread for it: the socket went down with the recipe.
+            // The system is stopping, or there is no thread for the actor: the socket went down with the recipe.
             Err(_) => self.rest(ctx),
         }
     }

@@ -1,35 +1,41 @@
 //! Sockets for actors: a listener hands each connection to an actor of its own.
 //!
-//! One thread for the whole system, the *driver*, waits for the operating system's word that a socket can
-//! be read or written and turns it into a [`Ready`] message. Everything else happens in the connection
-//! actor's own turn, with calls that never wait: [`Connection::fill`] reads what is there,
-//! [`Connection::flush`] writes what is wanted. So actors never block on a socket, reading and writing is
-//! spread over the workers, and whoever reads less makes the peer send less: TCP's own back-pressure.
+//! A single thread for the whole system, the *driver*, waits until the operating system reports that a socket can be
+//! read or written, and turns the report into a [`Ready`] message. All other work happens in the connection actor's own
+//! turn, with calls that never wait: [`Connection::fill`] reads the input that is there, [`Connection::flush`] writes
+//! the waiting output. So actors never block on a socket, and the workers share the reading and writing. An actor that
+//! reads less makes its peer send less: TCP's own back-pressure.
 //!
-//! In reading order: `readiness.rs` the word through which the driver and a connection agree on who acts;
-//! `driver.rs` the thread; `socket.rs` TCP and Unix sockets under one name; `connection.rs` what an actor
-//! owns; `listener.rs` how connections come in; `connection_permits.rs` how many there are; `linger.rs` how the last bytes of an ended
-//! actor go out.
+//! In reading order:
+//!
+//! - `readiness.rs`: the word by which the driver and a connection agree on who acts.
+//! - `driver.rs`: the thread.
+//! - `socket.rs`: TCP and Unix sockets under a common type.
+//! - `connection.rs`: the socket of an actor, with its buffers.
+//! - `listener.rs`: accepts connections.
+//! - `connection_permits.rs`: counts them.
+//! - `linger.rs`: sends the last bytes of an ended actor.
 //!
 //! # Memory
 //!
-//! What a peer can make a connection hold is bounded, whatever it sends and however slowly it reads:
+//! The memory that a peer can make a connection hold is bounded, whatever it sends and however slowly it reads:
 //!
 //! | held | at most |
 //! |---|---|
-//! | mailbox | one [`Ready`], though it be full, besides what other actors send |
-//! | input | twice what the actor has left unconsumed and the `max` of one [`fill`](Connection::fill); 64 KiB are kept when all is consumed |
-//! | output | twice the [high-water mark](ListenerBuilder::marks) and what the actor writes in one turn, in each of two buffers; 64 KiB each are kept when all is sent |
+//! | mailbox | one [`Ready`], though it be full, besides the messages of other actors |
+//! | input | twice the sum of the bytes that the actor has left unconsumed and the `max` of one [`fill`](Connection::fill); 64 KiB are kept when all is consumed |
+//! | output | twice the sum of the [high-water mark](ListenerBuilder::marks) and the bytes that the actor writes in one turn, in each of two buffers; 64 KiB each are kept when all is sent |
 //! | the rest | the actor, and its place at the driver: less than 4 KiB |
 //!
-//! The factor 2 is that of buffers that grow by doubling. Two of the terms are the actor's own: it has to give up
-//! a peer whose request never ends (otherwise it leaves ever more unconsumed), and to write a bounded amount for each
-//! piece that it reads. A connection that has ended holds its output for the [linger
-//! time](ListenerBuilder::linger) at most, and all that have ended hold no more than
-//! [`linger_bytes`](ListenerBuilder::linger_bytes) together; a warning in the log tells where some were closed for that.
-//! How many [connections](Listener::connections) there are, with those that linger, is bounded by
-//! [`max_connections`](ListenerBuilder::max_connections), which by default is no limit: then it is the descriptors that
-//! the operating system gives. Peers that say nothing are shown out by a
+//! The factor 2 is that of buffers that grow by doubling. Two of the terms are the actor's own. The actor has to give
+//! up a peer whose request never ends (otherwise it leaves ever more unconsumed), and to write a bounded amount for
+//! each piece that it reads. A connection that has ended holds its output for at most the [linger
+//! time](ListenerBuilder::linger), and all that have ended hold no more than
+//! [`linger_bytes`](ListenerBuilder::linger_bytes) together; a warning in the log tells where some were closed for
+//! that. [`max_connections`](ListenerBuilder::max_connections) bounds the number of
+//! [connections](Listener::connections), with those that linger. By default it is no limit: then the descriptors that
+//! the operating system gives are the limit. A [receive timeout](crate::Context::set_receive_timeout) ends connections
+//! whose peers say nothing. `tests/untrusted.rs` holds connections to this.
 //! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
 //!
 //! ```

@@ -1,38 +1,39 @@
-//! Connections and lingering sockets over a socket that is made up: every read and write may be short, interrupted or
-//! "would block", the peer may end its half or reset at any moment, and edges come late. Each seed is one course of
-//! events; `POINTSMAN_NET_SEED=N` runs that one alone. In some of the courses the actor ends its half before the peer
-//! does, or aborts. `scripted_port.rs` does the same for a listener.
+//! Connections and lingering sockets over a scripted socket: every read and write may be short, interrupted or "would
+//! block", the peer may end its half or reset at any moment, and edges come late. Each seed is a course of events;
+//! `POINTSMAN_NET_SEED=N` runs that course alone. In some of the courses the actor ends its half before the peer does,
+//! or aborts. `scripted_port.rs` does the same for a listener.
 //!
-//! The driver's loop has no script, since mio alone can make the events that it looks at. Its word with the owners of
-//! sockets has a loom model (`net_readiness`), and `tests/it/net.rs` runs the rest of it on real sockets.
+//! The driver's loop has no script, since mio alone can make the events that it looks at. The readiness word that it
+//! shares with the owners of sockets has a loom model (`net_readiness`), and `tests/it/net.rs` runs the rest of the
+//! loop on real sockets.
 //!
-//! The socket keeps to what the operating system promises: where a call got less than there is, an edge follows. So at the
-//! end of each course, when the peer has read all and no edge is owed, everything must have arrived on both sides, without
-//! another event that could hide a lost one.
+//! The socket keeps the guarantees of the operating system: where a call got less than there is, an edge follows. So at
+//! the end of each course, when the peer has read all and no edge is owed, everything must have arrived on both sides,
+//! without another event that could hide a lost edge.
 //!
 //! Faults that were planted, and caught, each by itself:
 //!
 //! | in | fault |
 //! |---|---|
-//! | `connection.rs` | `fill` that leaves more behind tells nobody |
-//! | | the end of congestion tells nobody |
+//! | `connection.rs` | `fill` that leaves more behind does not tell the owner |
+//! | | the end of congestion does not tell the owner |
 //! | | a congested connection reads on |
 //! | | "would block" leaves reading, or writing, possible |
 //! | | `ready` forgets to flush, or that writing is possible again |
 //! | | a short read means "no more" where the end follows, or where reads stop early |
-//! | | what has come in moves to the front without its new end |
+//! | | the input moves to the front without its new end |
 //! | | the buffer that is sent goes on where the one before it ended |
 //! | | the two buffers go out in the wrong order, or from the beginning again, when the connection ends |
 //! | | bytes that wait in the second buffer do not count |
 //! | | the half ends before all is sent, or is taken for ended when the connection ends |
-//! | | a connection that ends closes over what is not sent, or over what is not read |
+//! | | a connection that ends closes over unsent output, or over unread input |
 //! | | a connection whose own half has ended reads no more, or writes on |
-//! | | an aborted connection reads on, sends what waited, or lingers |
+//! | | an aborted connection reads on, sends the waiting bytes, or lingers |
 //! | `linger.rs` | a socket that yields is forgotten, or never gone on with |
 //! | | "would block" is the end |
 //! | | the peer is not told that no more comes |
 //! | | the rest is written from its beginning again; a buffer that is written is kept |
-//! | | the newest is cut first; what a closed socket held still counts; an ended socket stays |
+//! | | the newest is cut first; the bytes of a closed socket still count; an ended socket stays |
 //! | `readiness.rs` | a raise that finds bits tells again; a taking leaves them |
 //! | `connection_permits.rs` | a place is not given back; the listener is not told |
 
@@ -55,7 +56,7 @@ use std::time::{Duration, Instant};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const FIRST_TOKEN: usize = 1000;
-/// A loop that is told "would block" so often does not listen.
+/// A loop that gets so many "would block" ignores them.
 const BLOCKED_MAX: u32 = 1000;
 
 /// SplitMix64.
@@ -84,36 +85,36 @@ pub(crate) struct Wire {
     rng: Rng,
     /// All calls do what they can.
     is_calm: bool,
-    /// Reads may stop before what has come, without an edge behind that, as those of Unix sockets do.
+    /// Reads may stop before the bytes that have come, without an edge behind that, as those of Unix sockets do.
     stops_early: bool,
-    /// From the peer.
+    /// The bytes from the peer.
     coming: VecDeque<u8>,
     peer_ended: bool,
     /// Edges that the driver has not reported yet.
     edges: Readiness,
-    /// How much may be written before "would block".
+    /// The bytes that may be written before "would block".
     room: usize,
     /// Whether an edge follows when there is room.
     wants_room: bool,
-    /// What the peer has got.
+    /// The bytes that the peer has got.
     gone: Vec<u8>,
     /// The peer was told that no more comes.
     we_ended: bool,
     is_reset: bool,
     is_closed: bool,
-    /// The socket was closed with unread input, of which the driver had told.
+    /// The socket was closed with unread input that the driver had reported.
     closed_over_input: bool,
     /// The actor has aborted the connection.
     is_aborted: bool,
-    /// "Would block" in a row.
+    /// The number of "would block" in a row.
     blocked: u32,
 }
 
-/// Our end of it.
+/// Our end of the socket.
 pub(crate) struct End(pub StdArc<Mutex<Wire>>);
 
 impl Wire {
-    /// A socket that has nothing to read, and room for so many bytes.
+    /// Makes a socket that has nothing to read, and room for so many bytes.
     pub(crate) fn new(rng: Rng, stops_early: bool, room: usize) -> Self {
         Self {
             rng,
@@ -147,7 +148,7 @@ impl Wire {
         io::ErrorKind::WouldBlock.into()
     }
 
-    /// The bytes of a call that could have `most`; none is "would block".
+    /// Returns the bytes of a call that could have `most`; `None` is "would block".
     fn some_of(&mut self, most: usize) -> Option<usize> {
         if self.is_calm || most == 0 {
             return (most > 0).then_some(most);
@@ -185,7 +186,7 @@ impl Wire {
         into.iter_mut().zip(self.coming.drain(..count)).for_each(|(place, byte)| *place = byte);
         let is_short = count < into.len() && !self.coming.is_empty();
         if is_short && !self.stops_early {
-            // It came behind the read.
+            // The edge came behind the read.
             self.edge(Readiness::READABLE);
         }
         Ok(count)
@@ -284,13 +285,13 @@ impl Drop for End {
     }
 }
 
-/// The test says when it is ready.
+/// The test reports its readiness.
 impl Source for End {
     fn register(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
         Ok(())
     }
     fn reregister(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
-        // As with the operating system, what it is ready for now is reported once more.
+        // As with the operating system, the present readiness is reported once more.
         let mut wire = lock(&self.0);
         let bits = if wire.room > 0 { Readiness::WRITABLE } else { Readiness::default() };
         wire.edge(bits.and(Readiness::READABLE));
@@ -301,7 +302,7 @@ impl Source for End {
     }
 }
 
-/// What a course of events takes place on.
+/// The surroundings of a course of events.
 struct Stage {
     driver: StdArc<Driver>,
     poll: Poll,
@@ -314,7 +315,7 @@ impl Stage {
     }
 }
 
-/// An actor and its connection, or what lingers of that.
+/// An actor and its connection, or the rest of it that lingers.
 struct Course<'a> {
     stage: &'a Stage,
     wire: StdArc<Mutex<Wire>>,
@@ -326,19 +327,19 @@ struct Course<'a> {
     /// Messages in the mailbox.
     told: StdArc<AtomicUsize>,
     rng: Rng,
-    /// Decides what comes of the next two alone.
+    /// Decides about the next two fields alone.
     whims: Rng,
     /// The actor may end its half though the peer has not.
     may_end: bool,
     /// The actor may abort the connection.
     may_abort: bool,
-    /// Bytes of one step are fewer than this.
+    /// The bytes of a step are fewer than this.
     scale: usize,
     sent: usize,
     consumed: usize,
     written: Vec<u8>,
     seen_end: bool,
-    /// The actor has ended its half: what it writes is thrown away.
+    /// The actor has ended its half: its writes are thrown away.
     we_ended: bool,
     has_aborted: bool,
     has_lingered: bool,
@@ -405,7 +406,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The driver reports what it owes.
+    /// The driver reports the edges that it owes.
     fn report(&mut self) {
         let edges = std::mem::take(&mut lock(&self.wire).edges);
         if !edges.is_empty() {
@@ -419,7 +420,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The actor handles the message that it has. False if there is none.
+    /// The actor handles the message that it has. Returns false if there is none.
     fn turn(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         match self.told.swap(0, Ordering::Relaxed) {
@@ -459,7 +460,7 @@ impl<'a> Course<'a> {
         true
     }
 
-    /// What the actor does in a turn for a message of another kind.
+    /// The actor's work in a turn for a message of another kind.
     fn act(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         if self.may_end && self.whims.once_in(30) {
@@ -484,7 +485,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// One step of somebody.
+    /// A step of the peer, the driver or the actor.
     fn step(&mut self) {
         let count = 1 + self.rng.below(self.scale);
         let choice = self.rng.below(10);
@@ -513,7 +514,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The peer reads all, and whatever is owed happens.
+    /// The peer reads all, and all owed edges and messages come.
     fn settle(&mut self) {
         {
             let mut wire = lock(&self.wire);
@@ -542,7 +543,7 @@ impl<'a> Course<'a> {
                 assert!(connection.closed().is_some());
                 assert_eq!(connection.pending(), 0);
             } else if is_reset {
-                // Who has seen the end and has nothing to send, has no call that could fail.
+                // An actor that has seen the end and has nothing to send, has no call that could fail.
                 assert!(connection.closed().is_some() || self.seen_end, "it knows of the reset");
                 assert_eq!(connection.pending(), 0);
             } else {
@@ -551,7 +552,7 @@ impl<'a> Course<'a> {
                 assert!(!connection.is_congested());
             }
         }
-        // Only now: the edge of the end would make good for one that was lost.
+        // Ended only now: the edge of the end would hide a lost edge.
         if !lock(&self.wire).peer_ended && !is_reset {
             assert!(!lock(&self.wire).is_closed || !lingered);
             lock(&self.wire).end();
@@ -578,7 +579,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// The seeds from 0 on, or the one that the environment names.
+/// Returns the seeds from 0 on, or the seed that the environment names.
 pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
     let only = std::env::var("POINTSMAN_NET_SEED").ok().map(|seed| seed.parse().expect("a number"));
     only.map_or(0..count, |seed| seed..seed + 1)
@@ -605,7 +606,7 @@ fn everything_arrives_and_every_end_is_seen_whatever_the_socket_does() {
     }
 }
 
-/// A course in which all calls do what they can, by steps that a test chooses.
+/// Makes a course in which all calls do what they can, by steps that a test chooses.
 fn calm(stage: &Stage) -> Course<'_> {
     let course = Course::new(stage, 0);
     {
@@ -638,7 +639,7 @@ fn what_was_received_and_left_alone_is_gone_on_with_when_congestion_ends() {
     connection.ready(Ready(()));
     assert_eq!((connection.pending(), connection.is_congested()), (0, false));
     assert!(is_told(), "7 bytes are left alone for ever");
-    // None for a congestion that goes on.
+    // No message comes for a congestion that goes on.
     connection.ready(Ready(()));
     connection.write(&[2; MARKS.high + 1]);
     connection.flush();
@@ -649,7 +650,7 @@ fn what_was_received_and_left_alone_is_gone_on_with_when_congestion_ends() {
     assert!(!is_told());
 }
 
-/// A socket that lingers, with so many bytes to send, beside its peer.
+/// Makes a socket that lingers, with so many bytes to send, beside its peer.
 fn lingering(
     places: &StdArc<ConnectionPermits>,
     bytes: usize,
@@ -701,7 +702,7 @@ fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_th
         lingerers.add(lingering, stage.poll.registry());
         wire
     };
-    // Those of another listener are none of theirs.
+    // The sockets of another listener do not count.
     let other = add(&other_places, 90);
     let wires = [40, 30, 30].map(|bytes| add(&places, bytes));
     assert_eq!((places.held(), places.cut()), (3, 0), "they hold as much as they may");
@@ -711,7 +712,7 @@ fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_th
     let alone = add(&places, 101);
     assert_eq!((are_closed(), places.cut()), ([true; 3], 5), "not even alone");
     assert!(lock(&fourth).is_closed && lock(&alone).is_closed && !lock(&other).is_closed);
-    // One whose bytes are written holds nothing, and is not cut.
+    // A socket whose bytes are written holds nothing, and is not cut.
     let (lingering, wire) = lingering(&places, 100, 100);
     lock(&wire).make_room(100);
     lingerers.add(lingering, stage.poll.registry());
@@ -723,7 +724,7 @@ fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_th
     let last = [add(50), add(50)];
     assert!(!lock(&wire).is_closed && last.iter().all(|wire| !lock(wire).is_closed));
     assert_eq!((places.held(), places.lingering(), places.cut()), (3, 3, 5));
-    // Whose time is over gives all of it back.
+    // Sockets whose time is over give all of it back.
     lingerers.expire(Instant::now() + 2 * HOUR);
     assert!(lingerers.is_empty());
     assert_eq!((places.held(), places.lingering(), other_places.held()), (0, 0, 0));

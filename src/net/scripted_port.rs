@@ -1,21 +1,22 @@
-//! A listener on a port that is made up: accepting may be interrupted, "would block", find that the peer has gone again,
-//! or find no descriptor left, and edges come late. Each seed is one course of events; `POINTSMAN_NET_SEED=N` runs that
-//! one alone.
+//! A listener on a scripted port: accepting may be interrupted, "would block", find that the peer has gone again, or
+//! find no descriptor left, and edges come late. Each seed is a course of events; `POINTSMAN_NET_SEED=N` runs that
+//! course alone.
 //!
-//! The port keeps to what the operating system promises: where accepting "would block" although a peer waits, an edge
-//! follows. Once all edges are reported and the listener has rested, whoever waits has been accepted, as far as there is
-//! room; and at each end of a connection the next is, without another edge that could hide a lost one.
+//! The port keeps the guarantees of the operating system: where accepting "would block" although a peer waits, an edge
+//! follows. When all edges are reported and the listener has rested, every waiting peer has been accepted, as far as
+//! there is room. At each end of a connection the next peer is accepted, without another edge that could hide a lost
+//! edge.
 //!
 //! Faults that were planted in `listener.rs`, and caught, each by itself:
 //!
 //! - a rest never ends; the listener accepts while it rests; it goes on at once where there is no descriptor
 //! - the message that there is room is ignored
 //! - after "would block" it accepts on without an edge
-//! - an edge is not taken, so that no other one is told of
-//! - one more than `max_connections` is accepted
+//! - an edge is not taken, so that no other edge is reported
+//! - a connection more than `max_connections` is accepted
 //! - a listener that yields is not gone on with
 //! - a peer that has gone again makes it rest, or ends accepting
-//! - `unbind` closes the port before those who wait are accepted, answers though the port is open, or never
+//! - `unbind` closes the port before the waiting peers are accepted, answers though the port is open, or never
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -54,14 +55,14 @@ struct Queue {
     clock: ManualClock,
     /// Accepting has failed, and is to rest until then.
     rests_until: Duration,
-    /// How often "would block" was said since the last edge was reported. Twice, where the edge's message was under way.
+    /// The number of "would block" since the last edge was reported. Twice, where the edge's message was under way.
     blocked: u32,
     is_closed: bool,
-    /// What the listener has done wrong.
+    /// The fault of the listener.
     fault: Option<&'static str>,
 }
 
-/// The listener's end of it.
+/// The listener's end of the port.
 pub(crate) struct Port(StdArc<Mutex<Queue>>);
 
 impl Queue {
@@ -120,7 +121,7 @@ impl Drop for Port {
     }
 }
 
-/// The test says when it is ready.
+/// The test reports its readiness.
 impl Source for Port {
     fn register(&mut self, _: &Registry, token: Token, _: Interest) -> io::Result<()> {
         lock(&self.0).token = Some(token);
@@ -208,7 +209,7 @@ impl Course {
         }
     }
 
-    /// One of the connections ends, if there is any.
+    /// A connection ends, if there is any.
     fn leave(&mut self) {
         let mut guests = lock(&self.guests);
         if !guests.is_empty() {
@@ -217,7 +218,7 @@ impl Course {
         }
     }
 
-    /// A few, or more than are accepted at a time.
+    /// Returns a few peers, or more than are accepted at a time.
     fn peers(&mut self) -> usize {
         if self.rng.once_in(8) { 2 * ACCEPTS_MAX as usize } else { 1 + self.rng.below(3) }
     }
@@ -230,7 +231,7 @@ impl Course {
             4 => self.leave(),
             5 => self.system.advance(REST / 2),
             6 => {
-                // As the operating system may.
+                // The operating system may do so, too.
                 lock(&self.queue).edge = true;
             }
             _ => {
@@ -240,7 +241,7 @@ impl Course {
         assert!(self.listener.connections() <= self.connections_max, "it has accepted too many");
     }
 
-    /// Whatever is owed happens.
+    /// All owed edges and messages come.
     fn settle(&mut self) {
         lock(&self.queue).is_calm = true;
         self.system.run_until_idle();
@@ -256,7 +257,7 @@ impl Course {
         self.settle();
         let is_unbound = self.rng.once_in(2);
         if is_unbound {
-            // No edge tells of these: `unbind` looks by itself.
+            // No edge reports these: `unbind` looks by itself.
             let peers = self.peers();
             let mut queue = lock(&self.queue);
             queue.waiting += peers;

@@ -1,4 +1,4 @@
-//! TCP and Unix sockets under one name.
+//! TCP and Unix sockets under a common type.
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -8,7 +8,7 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 #[cfg(unix)]
 use std::path::{Path, PathBuf};
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketAddress {
@@ -54,7 +54,7 @@ pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
-    /// Made up.
+    /// Scripted.
     #[cfg(test)]
     Scripted(crate::net::scripted::End),
 }
@@ -101,8 +101,8 @@ impl Socket {
         }
     }
 
-    /// Whether a read may get less than it asked for although more has come, with nothing to tell of that. A Unix
-    /// socket's stops behind bytes that a descriptor was sent with.
+    /// Whether a read may get less than it asked for although more has come, without a report of that. A read of a Unix
+    /// socket stops behind bytes that a descriptor was sent with.
     pub(crate) fn reads_stop_early(&self) -> bool {
         match self {
             Socket::Tcp(_) => false,
@@ -124,7 +124,7 @@ impl Socket {
     }
 }
 
-/// A socket that connections come in by. A Unix socket's path goes with it.
+/// A socket that accepts connections. The path of a Unix socket goes with it.
 #[derive(Debug)]
 pub(crate) enum ListenSocket {
     Tcp(mio::net::TcpListener),
@@ -132,10 +132,10 @@ pub(crate) enum ListenSocket {
     Unix {
         listener: mio::net::UnixListener,
         path: PathBuf,
-        /// Which file is ours: somebody may have put another one in its place.
+        /// The identity of our file: another program may have put another file in its place.
         file: Option<(u64, u64)>,
     },
-    /// Made up.
+    /// Scripted.
     #[cfg(test)]
     Scripted(crate::net::scripted_port::Port),
 }
@@ -164,8 +164,8 @@ impl ListenSocket {
         }
     }
 
-    /// Takes one connection that waits, and the peer's address with it: a socket whose peer has gone already knows it
-    /// no more.
+    /// Accepts a connection that waits, with the peer's address: a socket whose peer has gone already does not know the
+    /// address any more.
     pub(crate) fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match self {
             ListenSocket::Tcp(listener) => {
@@ -201,7 +201,7 @@ impl ListenSocket {
     }
 }
 
-/// Device and number of the file at `path`.
+/// Returns device and number of the file at `path`.
 #[cfg(unix)]
 fn file_at(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -213,7 +213,7 @@ impl Drop for ListenSocket {
         #[cfg(unix)]
         if let ListenSocket::Unix { path, file, .. } = self {
             if file.is_some() && file_at(path) == *file {
-                // It may have gone meanwhile, which is what is wanted.
+                // An error says that the file may have gone meanwhile, which is the aim.
                 let _ = std::fs::remove_file(path);
             }
         }

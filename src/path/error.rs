@@ -59,7 +59,7 @@ impl fmt::Display for PathError {
                 f.write_str("it is relative, begin it with '/' or join it to the path that it is relative to")
             }
             PathFault::Scheme => write!(f, "scheme {element:?} at byte {position} must be \"pointsman\""),
-            PathFault::System => write!(f, "the address at byte {position} names no system"),
+            PathFault::System => write!(f, "the address at byte {position} names no system, give its name"),
             PathFault::Host => {
                 write!(f, "there is no host at byte {position}, give one behind '@' or leave '@' out")
             }
@@ -78,7 +78,10 @@ impl fmt::Display for PathError {
                 write!(f, "uid {element:?} at byte {position} is no number from 1 to 4294967295")
             }
             PathFault::Elsewhere => {
-                write!(f, "{element} is another system, which is not to be reached from here")
+                write!(
+                    f,
+                    "{element} is another system, which cannot be reached from here: give a path of this system"
+                )
             }
         }
     }
@@ -119,8 +122,10 @@ impl fmt::Display for NameError {
         write!(f, "invalid actor name {:?}: ", self.name)?;
         match self.fault {
             NameFault::Empty => f.write_str("it is empty, give at least one character"),
-            NameFault::Reserved => f.write_str("names that start with '$' are kept for generated ones"),
-            NameFault::Parent => f.write_str("'..' means the parent in paths"),
+            NameFault::Reserved => {
+                f.write_str("'$' begins generated names alone, begin with another character")
+            }
+            NameFault::Parent => f.write_str("'..' means the parent in paths, choose another name"),
             NameFault::Character { character, position } => write!(
                 f,
                 "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \

@@ -1,10 +1,11 @@
-//! Backoff supervision: one child, created anew after a while when it has ended or failed.
+//! The backoff supervisor: it has a single child, and creates the child anew after a delay when the child has ended or
+//! failed.
 //!
-//! The reference is no actor's: a message goes from the sender's thread straight into the mailbox of the
-//! child of that moment, as through a router, so it is one delivery and costs one read of the published
-//! child. The supervisor is an actor that has that child, watches it, waits, and publishes the next one.
+//! The reference belongs to no actor. A message goes from the sender's thread straight into the mailbox of the present
+//! child, as through a router. So the message is a single delivery, and costs a single read of the published child. The
+//! supervisor is an actor that has that child, watches it, waits, and publishes the next child.
 //!
-//! The first child is made by whoever creates the supervisor, before its first turn: the reference is good at
+//! The creator of the supervisor makes the first child, before the supervisor's first turn: the reference is good at
 //! once, and the order of messages is that of the child's mailbox.
 
 use crate::actor::actor::{Actor, HandlerResult};
@@ -34,7 +35,7 @@ use std::ops::Deref;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// Describes a supervisor that creates its only child anew after a delay which grows from time to time; see
+/// Describes a supervisor that creates its only child anew after a delay that grows; see
 /// [`ActorBuilder::spawn_backoff`].
 ///
 /// The n-th creation in a row, from 0, waits for `min(max, min·2ⁿ)`, and up to the [`jitter`](Self::jitter)
@@ -78,19 +79,17 @@ enum Reset {
 impl<M: Send + 'static> Backoff<M> {
     /// Creates the child anew whenever it has ended, for whatever reason.
     ///
-    /// Its failures are judged by [`supervision`](Self::supervision) as any child's: by the default strategy
-    /// most of them restart it in place and without delay. With [`Strategy::stop`] each failure is an end,
-    /// too.
+    /// Its failures are judged by [`supervision`](Self::supervision) as any child's: by the default strategy most of
+    /// them restart it in place and without delay. With [`Strategy::stop`] each failure is an end, too.
     pub fn on_stop(min: Duration, max: Duration) -> Self {
         Self::new(Trigger::Stop, min, max)
     }
 
-    /// Creates the child anew when it has failed and the verdict of [`supervision`](Self::supervision) is a
-    /// restart: instead, it is stopped, and made again after the delay. A child that ends otherwise ends the
-    /// supervisor.
+    /// Creates the child anew when it has failed and the directive of [`supervision`](Self::supervision) is a restart:
+    /// instead, the child is stopped, and made again after the delay. A child that ends otherwise ends the supervisor.
     ///
-    /// By the default strategy, a child that fails while it is created stops. Where that is what has to be
-    /// waited for, say so: `.supervision(Strategy::decide(|_| Directive::Restart))`.
+    /// By the default strategy, a child that fails while it is created stops. To wait after such a failure, set
+    /// `.supervision(Strategy::decide(|_| Directive::Restart))`.
     pub fn on_failure(min: Duration, max: Duration) -> Self {
         Self::new(Trigger::Failure, min, max)
     }
@@ -111,16 +110,16 @@ impl<M: Send + 'static> Backoff<M> {
         }
     }
 
-    /// Lengthens each delay by a random part of itself, up to `factor`, so that many children that fail
-    /// together are not created together. 0 unless said otherwise; 0.2 makes of 10 s what lies between 10 and
-    /// 12 s, which may be above `max`. Derives from the system's seed.
+    /// Lengthens each delay by a random part of itself, up to `factor`, so that many children that fail together are
+    /// not created together. The default is 0; 0.2 changes 10 s to a value between 10 and 12 s, which may be above
+    /// `max`. Derives from the system's seed.
     pub fn jitter(mut self, factor: f64) -> Self {
         self.jitter = factor;
         self
     }
 
-    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been
-    /// up for `quiet` without a break. Unless said otherwise that is the shortest delay.
+    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been up for
+    /// `quiet` without a break. The default is the shortest delay.
     pub fn reset_after(mut self, quiet: Duration) -> Self {
         self.reset = Reset::After(quiet);
         self
@@ -132,28 +131,27 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Creates the child anew only so often; beyond, the supervisor stops. Without a limit unless said
-    /// otherwise.
+    /// Creates the child anew only so often; beyond, the supervisor stops. There is no limit by default.
     pub fn limit(mut self, limit: Restart) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How failures of the child are judged. With [`on_failure`](Self::on_failure), only what the strategy
-    /// decides counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
+    /// Sets the strategy for failures of the child. With [`on_failure`](Self::on_failure), only the directive of the
+    /// strategy counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
     pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
         self.strategy = strategy.into();
         self
     }
 
-    /// The child's name, `child` unless said otherwise.
+    /// Sets the child's name, `child` by default.
     pub fn child_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.child_name);
         self
     }
 
-    /// Changes how each child is made: its mailbox, its dispatcher. Its strategy is
-    /// [`supervision`](Self::supervision). What is said at several calls counts all, in their order.
+    /// Changes how each child is made: its mailbox, its dispatcher. Its strategy is [`supervision`](Self::supervision).
+    /// Several calls add up, in their order.
     pub fn child(mut self, configure: impl Fn(ActorBuilder) -> ActorBuilder + Send + Sync + 'static) -> Self {
         let (before, configure) = (self.configure.take(), Guarded::new(configure));
         self.configure = Some(Box::new(move |child| {
@@ -166,13 +164,13 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Handles messages that come while there is no child, on the sender's thread; a reply to a request,
-    /// fixed or not, is given here. Unless said otherwise such messages are not accepted: dead letters of
-    /// `tell`, handed back by `try_tell`.
+    /// Handles messages that come while there is no child, on the sender's thread; a reply to a request, fixed or not,
+    /// is given here. By default such messages are not accepted: they are dead letters of `tell`, and `try_tell` hands
+    /// them back.
     ///
-    /// What the child had in its mailbox when it ended is dead letters in any case.
+    /// The messages in the child's mailbox at its end are dead letters in any case.
     ///
-    /// When `handle` panics, the message is a dead letter and the panic is its sender's.
+    /// When `handle` panics, the message is a dead letter, and the panic unwinds to the sender.
     pub fn without_child(mut self, handle: impl Fn(M) + Send + Sync + 'static) -> Self {
         let handle = Guarded::new(handle);
         self.without_child = Some(Box::new(move |message| {
@@ -182,10 +180,10 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Once a message has been accepted for which `is_last` is true, the supervisor does not make its child anew: it
-    /// ends when the child does, which must stop itself. If there is no child the supervisor ends at once, and the
-    /// message is a dead letter unless [`without_child`](Self::without_child) takes it. Asked for each message on the
-    /// sender's thread.
+    /// Ends the supervisor with its child after an accepted message for which `is_last` is true: the supervisor does
+    /// not make the child anew, and the child must stop itself. If there is no child the supervisor ends at once, and
+    /// the message is a dead letter unless [`without_child`](Self::without_child) takes it. `is_last` is called for
+    /// each message on the sender's thread.
     pub fn last_message(mut self, is_last: impl Fn(&M) -> bool + Send + Sync + 'static) -> Self {
         let is_last = Guarded::new(is_last);
         self.is_last = Some(Box::new(move |message| is_last(message)));
@@ -220,7 +218,7 @@ impl<M: Send + 'static> Backoff<M> {
     }
 }
 
-/// How long the creation after `count` others waits; `random` is from 0 to 1.
+/// Returns the delay of the creation after `count` others; `random` is from 0 to 1.
 fn delay(count: u32, min: Duration, max: Duration, jitter: f64, random: f64) -> Duration {
     let mut capped = min;
     for _ in 0..count {
@@ -230,7 +228,7 @@ fn delay(count: u32, min: Duration, max: Duration, jitter: f64, random: f64) -> 
         capped = capped.saturating_mul(2).min(max);
     }
     let more = Duration::try_from_secs_f64(capped.as_secs_f64() * jitter * random);
-    // The jitter comes after the cap; what overflows is the longest delay.
+    // The jitter comes after the cap; a delay that overflows becomes the longest delay.
     more.ok().and_then(|more| capped.checked_add(more)).unwrap_or(max)
 }
 
@@ -248,13 +246,13 @@ impl<M> fmt::Debug for Backoff<M> {
     }
 }
 
-/// What supervisor, references and handle share.
+/// The state that supervisor, references and handle share.
 struct Shared<M> {
     settings: Backoff<M>,
     child: Published<Option<ActorRef<M>>>,
     /// Creations since the last reset, the first one left out.
     restarts: AtomicU32,
-    /// Last messages that were sent.
+    /// The number of last messages that were sent.
     last_sent: AtomicU32,
     /// The child was stopped where its strategy said restart.
     failed: AtomicBool,
@@ -266,13 +264,12 @@ impl<M: Send + 'static> Shared<M> {
     }
 
     fn finished(&self) -> bool {
-        // Ordering: Relaxed; it was written before the message was pushed that ended the child. The mailbox
-        // carries it to the child's turn, and the notice of its end from there to the supervisor's.
+        // Ordering: Relaxed; it was written before the message was pushed that ended the child. The mailbox carries it
+        // to the child's turn, and the notice of its end from there to the supervisor's.
         self.last_sent.load(Ordering::Relaxed) > 0
     }
 
-    /// Judges as the settings say, but that with `on_failure` a restart is a stop to be followed by a
-    /// creation.
+    /// Returns the strategy of the settings. With `on_failure` a restart becomes a stop that a creation follows.
     fn strategy(shared: &StdArc<Self>) -> Strategy {
         let inner = shared.settings.strategy.clone();
         if shared.settings.trigger == Trigger::Stop {
@@ -294,7 +291,7 @@ impl<M: Send + 'static> Shared<M> {
 /// Makes a child of the given supervisor.
 type Make<M> = dyn Fn(AnyActorRef) -> Result<ActorRef<M>, SpawnError> + Send + Sync;
 
-/// What the supervisor is told, by itself and its handle.
+/// The messages to the supervisor, from itself and its handle.
 enum Manage {
     Create,
     Reset,
@@ -303,12 +300,12 @@ enum Manage {
 struct Supervisor<M: Send + 'static> {
     shared: StdArc<Shared<M>>,
     make: StdArc<Make<M>>,
-    /// The state that finds the first child made already.
+    /// The first state after the creation, which finds the first child made already.
     first: bool,
     child: Option<ActorRef<M>>,
     /// Creations since the last reset: the exponent.
     count: u32,
-    /// The same against the limit.
+    /// The creations, counted against the limit.
     history: RestartHistory,
     quiet: Option<TimerKey>,
     random: SmallRng,
@@ -335,8 +332,8 @@ impl<M: Send + 'static> Supervisor<M> {
 
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. Whoever sees that
-        // a child is to come finds its timer set, and not the child before it.
+        // Ordering: Release; pairs with the Acquire load in `BackoffSupervisor::restarts`. A thread that sees that a
+        // child is to come finds its timer set, and not the child before it.
         self.shared.restarts.store(count, Ordering::Release);
     }
 }
@@ -354,7 +351,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
         }
         match self.shared.child() {
             Some(child) => self.has(child, ctx),
-            // It could not be made, and nobody has got a reference.
+            // The child could not be made, and no reference to it exists.
             None => {
                 ctx.stop();
                 Ok(())
@@ -403,7 +400,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
     }
 }
 
-/// What stands behind the reference.
+/// The recipient behind the reference.
 struct ToChild<M: Send + 'static> {
     shared: StdArc<Shared<M>>,
     supervisor: ActorRef<Manage>,
@@ -418,7 +415,7 @@ impl<M: Send + 'static> ToChild<M> {
         }
     }
 
-    /// As [`to_child`](Self::to_child), of a last message that is counted as sent.
+    /// As [`to_child`](Self::to_child), for a last message that is counted as sent.
     #[cold]
     fn last_to_child(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if !are_deferred() {
@@ -465,13 +462,13 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
             Ok(accepted) => return Ok(accepted),
             Err(refused) => {
                 if is_last {
-                    // Ordering: Relaxed; what is handed back was not sent.
+                    // Ordering: Relaxed; a message that is handed back was not sent.
                     shared.last_sent.fetch_sub(1, Ordering::Relaxed);
                 }
                 return Err(refused);
             }
         };
-        // Asked before it is told to stop, which it may do at once.
+        // Looks before the supervisor is told to stop, which it may do at once.
         let handle = shared.settings.without_child.as_ref().filter(|_| !self.supervisor.is_closed());
         if is_last {
             self.supervisor.stop();
@@ -499,7 +496,7 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
         }
         let section = reclaim::section();
         match self.shared.child.read(&section).as_ref().map(ActorRef::load) {
-            // As a failed actor that waits for its verdict: messages are better sent elsewhere.
+            // The load of a failed actor that waits for its directive: messages are better sent elsewhere.
             None | Some(RecipientLoad::Closed) => RecipientLoad::Suspended,
             Some(load) => load,
         }
@@ -518,9 +515,8 @@ impl<M: Send + 'static> Recipient<M> for ToChild<M> {
     }
 }
 
-/// The handle of a supervisor with a [`Backoff`]. It dereferences to the [`ActorRef`] whose messages go to
-/// the child of the moment; stopping and watching that reference mean the supervisor, which outlives its
-/// children.
+/// The handle of a supervisor with a [`Backoff`]. It dereferences to the [`ActorRef`] whose messages go to the present
+/// child; stopping and watching that reference concern the supervisor, which outlives its children.
 pub struct BackoffSupervisor<M: Send + 'static> {
     reference: ActorRef<M>,
     supervisor: ActorRef<Manage>,
@@ -528,24 +524,24 @@ pub struct BackoffSupervisor<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> BackoffSupervisor<M> {
-    /// The reference to be kept by others.
+    /// Returns the reference, for other users.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.reference.clone()
     }
 
-    /// The child of this moment; `None` while the next one is waited for.
+    /// Returns the present child; `None` while the supervisor waits before the next child.
     pub fn child(&self) -> Option<ActorRef<M>> {
         self.shared.child()
     }
 
-    /// How often the child was created anew, or is about to be, since the last reset. When this has grown,
-    /// the timer of the next creation is set: a test moves its [`ManualClock`](crate::time::ManualClock) then.
+    /// Returns how often the child was created anew, or is about to be, since the last reset. When this has grown, the
+    /// timer of the next creation is set: a test moves its [`ManualClock`](crate::time::ManualClock) then.
     pub fn restarts(&self) -> u32 {
         // Ordering: Acquire; pairs with the Release store in `set_count`.
         self.shared.restarts.load(Ordering::Acquire)
     }
 
-    /// Forgets the creations so far, for the delay and for the limit. Counted as a message to the supervisor.
+    /// Forgets the creations so far, for the delay and for the limit. The call counts as a message to the supervisor.
     pub fn reset(&self) {
         self.supervisor.tell(Manage::Reset);
     }
@@ -585,9 +581,9 @@ impl<M: Send + 'static> fmt::Debug for BackoffSupervisor<M> {
 }
 
 impl ActorBuilder {
-    /// Creates a supervisor of this name, and its child; the child is made by `recipe`, and made anew after a
-    /// while as the [`Backoff`] says. What was said to this builder is about the supervisor; about its child
-    /// say it in [`Backoff::child`].
+    /// Creates a supervisor of this name, and its child. `recipe` makes the child, and makes it anew after a delay as
+    /// the [`Backoff`] says. The settings of this builder are for the supervisor; the settings of its child are in
+    /// [`Backoff::child`].
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -608,7 +604,7 @@ impl ActorBuilder {
     /// let printer = system
     ///     .actor("printer")
     ///     .spawn_backoff(Backoff::on_failure(min, max).jitter(0.2), |_: &mut Context<_>| Printer)?;
-    /// let anyone: ActorRef<&'static str> = printer.to_ref(); // stays good when the child is another one
+    /// let anyone: ActorRef<&'static str> = printer.to_ref(); // stays good when the next child is there
     /// anyone.tell("hello");
     /// anyone.tell("jam"); // a new printer in 100 to 120 ms
     /// # Ok(())
@@ -617,13 +613,13 @@ impl ActorBuilder {
     ///
     /// # Delivery
     ///
-    /// A message told to the reference is one delivery, to the mailbox of the child of that moment. When
-    /// there is none: see [`Backoff::without_child`].
+    /// A message told to the reference is a single delivery, to the mailbox of the present child. When there is none:
+    /// see [`Backoff::without_child`].
     ///
     /// # Errors
     ///
-    /// [`SpawnError::Backoff`] when the settings make no sense, and what is said at [`spawn`](Self::spawn),
-    /// about supervisor and child. Nothing is left behind once what was begun has ended.
+    /// [`SpawnError::Backoff`] for invalid settings, and the errors of [`spawn`](Self::spawn), for supervisor and
+    /// child. No actor is left after the actors that were begun have ended.
     pub fn spawn_backoff<A, I>(
         self,
         backoff: Backoff<A::Message>,
@@ -633,7 +629,7 @@ impl ActorBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        // What is refused is dropped while the error is on its way.
+        // A refused recipe is dropped while the error is on its way.
         let recipe = Guarded::new(recipe);
         backoff.check().map_err(SpawnError::Backoff)?;
         let shared = StdArc::new(Shared {
@@ -667,7 +663,7 @@ impl ActorBuilder {
             quiet: None,
             random: SmallRng::seed_from_u64(ctx.core().system.seed() ^ u64::from(ctx.me().uid())),
         });
-        // Its first turn comes after the first child, also when there is none.
+        // The supervisor's first turn comes after the first child is made, also when making it fails.
         let supervisor = spawn_held::<Supervisor<A::Message>, _>(self.plan, supervisor)?;
         let child = for_first(supervisor.actor().any_local())?;
         shared.child.replace(Some(child));

@@ -1,7 +1,7 @@
 //! Become and unbecome: a stack of behaviours that an actor owns.
 //!
-//! It is part of the actor's state, so the engine knows nothing of it, an actor without one pays nothing, and
-//! a restart resets it with everything else.
+//! The stack is part of the actor's state, so the engine knows nothing of it, an actor without a stack pays nothing,
+//! and a restart resets the stack with the rest of the state.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -10,13 +10,13 @@ use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// What a [`Behavior`] made of a message.
+/// The result of giving a message to a [`Behavior`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "an unhandled message is still to be handled"]
 pub enum Handled<M> {
-    /// It was handled.
+    /// A handler took the message.
     Handled,
-    /// No handler takes it; here it is.
+    /// No handler takes the message, which is handed back.
     Unhandled(M),
 }
 
@@ -28,14 +28,14 @@ type Handler<A> = dyn Fn(
     + Send
     + Sync;
 
-/// A way to handle messages: one or more handlers, of which the first that takes a message handles it.
+/// A way to handle messages: one or more handlers. The first handler that takes a message handles it.
 ///
 /// A clone is the same behaviour; it costs one count.
 pub struct Behavior<A: Actor> {
     handlers: StdArc<[StdArc<Handler<A>>]>,
 }
 
-/// The behaviours of one actor, the current one on top. See [`Behavior`].
+/// The behaviours of a single actor, the current behaviour on top. See [`Behavior`].
 ///
 /// Akka's `become` is [`replace`](Self::replace) here (`become` is a word of the language), and its
 /// `become(…, discardOld = false)` is [`push`](Self::push).
@@ -94,19 +94,19 @@ pub struct Behavior<A: Actor> {
 /// let lamp = system.spawn(Lamp::new)?;
 /// lamp.tell(LampMsg::Press);
 /// assert!(lamp.ask_with(LampMsg::IsLit).wait()?);
-/// lamp.tell(LampMsg::Hold); // nobody handles it: the failure restarts the lamp, which is dark again
+/// lamp.tell(LampMsg::Hold); // no handler takes it: the failure restarts the lamp, which is dark again
 /// assert!(!lamp.ask_with(LampMsg::IsLit).wait()?);
 /// # Ok(())
 /// # }
 /// ```
 pub struct Behaviors<A: Actor> {
     initial: Behavior<A>,
-    /// What is above the initial one, the current one last.
+    /// The behaviours above the initial one, the current behaviour last.
     above: Vec<Behavior<A>>,
 }
 
 impl<A: Actor> Behavior<A> {
-    /// A behaviour that takes every message.
+    /// Makes a behaviour that takes every message.
     pub fn total(
         handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> HandlerResult + Send + Sync + 'static,
     ) -> Self {
@@ -115,7 +115,7 @@ impl<A: Actor> Behavior<A> {
         })
     }
 
-    /// A behaviour that takes some messages and gives the others back as [`Handled::Unhandled`].
+    /// Makes a behaviour that takes some messages and gives the others back as [`Handled::Unhandled`].
     pub fn partial(
         handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handled<A::Message>, Failure>
         + Send
@@ -128,7 +128,7 @@ impl<A: Actor> Behavior<A> {
         Self { handlers: StdArc::new([StdArc::new(handler) as StdArc<Handler<A>>]) }
     }
 
-    /// This behaviour, with a handler for what none of its own takes.
+    /// Adds a handler for messages that no handler of this behaviour takes.
     pub fn or_else(
         self,
         handler: impl Fn(&mut A, A::Message, &mut Context<A::Message>) -> Result<Handled<A::Message>, Failure>
@@ -139,16 +139,16 @@ impl<A: Actor> Behavior<A> {
         self.or_behave(&Self::partial(handler))
     }
 
-    /// This behaviour, with another one for what it does not take.
+    /// Adds another behaviour for messages that this behaviour does not take.
     pub fn or_behave(self, other: &Self) -> Self {
         Self { handlers: self.handlers.iter().chain(other.handlers.iter()).cloned().collect() }
     }
 
-    /// Gives the message to one handler after the other, until one takes it.
+    /// Gives the message to the handlers in their order, until one takes it.
     ///
     /// # Errors
     ///
-    /// What the handler returns that took it.
+    /// The error of the handler that took the message.
     pub fn handle(
         &self,
         actor: &mut A,
@@ -167,17 +167,17 @@ impl<A: Actor> Behavior<A> {
 }
 
 impl<A: Actor> Behaviors<A> {
-    /// A stack of this behaviour alone.
+    /// Makes a stack of this behaviour alone.
     pub fn new(initial: Behavior<A>) -> Self {
         Self { initial, above: Vec::new() }
     }
 
-    /// The behaviour on top, to [handle](Behavior::handle) a message with.
+    /// Returns the behaviour on top, to [handle](Behavior::handle) a message with.
     pub fn current(&self) -> Behavior<A> {
         self.above.last().unwrap_or(&self.initial).clone()
     }
 
-    /// Puts a behaviour in the place of the one on top, for the next message on.
+    /// Replaces the behaviour on top, from the next message on.
     #[doc(alias = "become")]
     pub fn replace(&mut self, behavior: Behavior<A>) {
         self.above.pop();
@@ -189,7 +189,7 @@ impl<A: Actor> Behaviors<A> {
         self.above.push(behavior);
     }
 
-    /// Takes the behaviour on top away. Under the last one lies the initial one, which stays.
+    /// Takes the behaviour on top away. The initial behaviour stays.
     pub fn unbecome(&mut self) {
         self.above.pop();
     }

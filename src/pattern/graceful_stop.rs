@@ -1,4 +1,4 @@
-//! Knowing outside actors when one has ended, and stopping it.
+//! Graceful stop: stops an actor from outside actors, and waits for its end.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -14,14 +14,14 @@ use crate::core::control::Terminated;
 use std::time::Duration;
 
 impl<M: Send + 'static> ActorRef<M> {
-    /// Ends the actor once it has handled everything that this thread has sent so far, as
-    /// [`poison`](Self::poison); the ask is over when it has ended: its children have, its `stopped` has
-    /// completed, and what `stopped` has written is visible. So is it if it has ended already.
+    /// Ends the actor after it has handled all messages that this thread has sent so far, as [`poison`](Self::poison).
+    /// The ask is over when the actor has ended: its children have ended, its `stopped` has completed, and the writes
+    /// of `stopped` are visible. The ask is over at once if the actor has ended already.
     ///
     /// The name need not be free yet. To create an actor under the same name, watch the old one.
     ///
-    /// Not for a router, whose routees end with what they have in their mailboxes, as by [`poison`](Self::poison):
-    /// [drain](crate::Router::drain) it, and wait by [`when_ended`](Self::when_ended).
+    /// Not for a router, whose routees end with their mailboxes as they are, as by [`poison`](Self::poison):
+    /// [drain](crate::Router::drain) the router, and wait by [`when_ended`](Self::when_ended).
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -41,9 +41,9 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// The ask fails with [`AskError::Timeout`] if the actor has not ended in time by the system's clock; it ends
-    /// later then. With [`AskError::NoTime`] if the time is zero, and with [`AskError::Undeliverable`] if no actor
-    /// stands behind the reference: nothing is done then.
+    /// The ask fails with [`AskError::Timeout`] if the actor has not ended in time by the system's clock; the actor
+    /// ends later then. It fails with [`AskError::NoTime`] if the time is zero, and with [`AskError::Undeliverable`] if
+    /// no actor stands behind the reference: nothing is done then.
     pub fn graceful_stop(&self, timeout: Duration) -> Ask<()> {
         match self.untyped() {
             Some(actor) => actor.graceful_stop(timeout),
@@ -51,12 +51,13 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// As [`graceful_stop`](Self::graceful_stop), but tells the actor `message`, upon which it is to stop itself.
+    /// As [`graceful_stop`](Self::graceful_stop), but sends the actor `message`, upon which the actor is to stop
+    /// itself.
     ///
     /// # Errors
     ///
-    /// As [`graceful_stop`](Self::graceful_stop). An actor that does not stop is a timeout; one that has ended
-    /// makes a dead letter of the message.
+    /// As [`graceful_stop`](Self::graceful_stop). An actor that does not stop is a timeout; at an actor that has ended
+    /// the message becomes a dead letter.
     pub fn graceful_stop_with(&self, message: impl Into<M>, timeout: Duration) -> Ask<()> {
         match self.untyped() {
             Some(actor) => actor.stop_and_tell(timeout, || self.tell(message)),
@@ -64,8 +65,8 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
-    /// Over when the actor has ended, and does nothing to that end: death watch for code outside actors. A router ends
-    /// with its head.
+    /// Waits until the actor has ended, and does not end it: death watch for code outside actors. A router ends with
+    /// its head.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -87,8 +88,8 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// [`AskError::NoReply`] if the system has ended so far that nobody can watch any more, and the actor has not;
-    /// [`AskError::Undeliverable`] if no actor stands behind the reference.
+    /// [`AskError::NoReply`] if the system has ended so far that no watch is possible any more, and the actor has not
+    /// ended; [`AskError::Undeliverable`] if no actor stands behind the reference.
     pub fn when_ended(&self) -> Ask<()> {
         self.untyped().map_or_else(no_actor_ask, |actor| actor.when_ended())
     }
@@ -113,12 +114,13 @@ impl AnyActorRef {
         ended.within(timeout)
     }
 
-    /// Over when the actor has ended, as [`graceful_stop`](Self::graceful_stop), but does nothing to that end: death
-    /// watch for code outside actors.
+    /// Waits until the actor has ended, as [`graceful_stop`](Self::graceful_stop), but does not end it: death watch for
+    /// code outside actors.
     ///
     /// # Errors
     ///
-    /// [`AskError::NoReply`] if the system has ended so far that nobody can watch any more, and the actor has not.
+    /// [`AskError::NoReply`] if the system has ended so far that no watch is possible any more, and the actor has not
+    /// ended.
     pub fn when_ended(&self) -> Ask<()> {
         let mut port = None;
         let (witness, ask) = self.core().system.serve(|reply_to: ReplyTo<()>| {

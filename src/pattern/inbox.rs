@@ -1,8 +1,8 @@
 //! An inbox: messages for code outside actors, with a bound and queries that wait.
 //!
-//! Behind an inbox is an actor that keeps the messages that nobody has asked for yet. Queries reach it as
-//! control, so that they are in no count of messages; they wait in the order in which they came, and each message
-//! is offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
+//! An inbox has an actor that keeps the messages that no query has asked for yet. Queries reach the actor as control
+//! messages, so that they are in no count of messages. They wait in the order in which they came, and each message is
+//! offered to them in that order. All code of the user's, and every decision, runs in that actor's turn.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
@@ -27,19 +27,19 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// How long who waits for no message waits at most for the look at those that there are: its thread may be busy. As Akka
-/// waits.
+/// The longest wait of a query with a timeout of zero for the look at the messages that there are: the thread of the
+/// inbox's actor may be busy. As Akka waits.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// Receives messages outside actors: in tests, in `main`, in threads of other libraries.
 ///
-/// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that nobody has asked for, or
-/// [another number](SystemRef::inbox_with_capacity); what comes beyond that is dropped and counted as
-/// [dropped](crate::Ledger::dropped), with one warning in the log. Messages that it keeps count as queued until
-/// they are received. Dropping the inbox ends it; what is left in it becomes dead letters.
+/// Made by [`SystemRef::inbox`]. It keeps at most 1000 messages that no query has asked for, or [another
+/// number](SystemRef::inbox_with_capacity). A message beyond that is dropped and counted as
+/// [dropped](crate::Ledger::dropped), with a single warning in the log. Messages that it keeps count as queued until
+/// they are received. Dropping the inbox ends it; the messages that are left in it become dead letters.
 ///
-/// Several threads may wait at once: each message goes to the first of them, in the order in which they began to
-/// wait, that accepts it.
+/// Several threads may wait at once: each message goes to the first of them that accepts it, in the order in which they
+/// began to wait.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -60,16 +60,17 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 ///
 /// # Waiting
 ///
-/// Times go by the system's clock. On a work-stealing worker and in a turn on a calling-thread dispatcher, which must not
-/// wait, receiving is [`InboxError::WouldBlockWorker`], and takes no message. So it is on the thread that the inbox's own
-/// actor runs on, if there is no other, as where the default or internal dispatcher is a blocking one of one thread. With
-/// a time of zero a message is taken that is there already: for that it waits until the inbox's actor has looked, a minute
+/// Times go by the system's clock. A work-stealing worker and a turn on a calling-thread dispatcher must not wait:
+/// there receiving fails with [`InboxError::WouldBlockWorker`], and takes no message. The same holds on the thread that
+/// the inbox's own actor runs on, if there is no other, as where the default or internal dispatcher is a blocking
+/// dispatcher of a single thread. With a time of zero the call takes a message that is there already: for that it waits
+/// until the inbox's actor has looked, a minute at most.
 /// at most.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }
 
-/// How many messages an inbox keeps that is given no other number.
+/// The default number of messages that an inbox keeps.
 pub(crate) struct InboxCapacity(pub(crate) usize);
 
 impl Extension for InboxCapacity {}
@@ -102,12 +103,12 @@ impl SystemRef {
 }
 
 impl<M: Send + 'static> Inbox<M> {
-    /// The reference that fills it, to be kept by others.
+    /// Returns the reference that fills the inbox, for other users.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.actor.clone()
     }
 
-    /// Takes the oldest message, and waits for one if there is none.
+    /// Takes the oldest message, and waits for a message if there is none.
     ///
     /// # Errors
     ///
@@ -116,7 +117,8 @@ impl<M: Send + 'static> Inbox<M> {
         self.query(timeout, None)
     }
 
-    /// Takes the oldest message that `accepts` is true of, and waits for one if there is none. The others stay.
+    /// Takes the oldest message for which `accepts` returns true, and waits for such a message if there is none. The
+    /// others stay.
     ///
     /// `accepts` runs in the turn of the inbox's actor and should be short.
     ///
@@ -137,7 +139,7 @@ impl<M: Send + 'static> Inbox<M> {
         if crate::dispatch::may_block::must_not_wait() || any.runs_only_here() {
             return Err(InboxError::WouldBlockWorker);
         }
-        // Who waits for no message waits for the look at those that there are.
+        // A query that does not wait for a message waits for the look at the messages that there are.
         let at_once = timeout.is_zero();
         let limit = if at_once { LOOK_MAX } else { timeout };
         let (port, ask) = ask::begin(AskClock::Target(any));
@@ -155,7 +157,7 @@ impl<M: Send + 'static> Inbox<M> {
         }
     }
 
-    /// Puts the notice of an actor's end into the inbox, as the message that it converts to: at once if the actor
+    /// Puts the termination notice of an actor into the inbox, as the message that it converts to: at once if the actor
     /// has ended already.
     ///
     /// # Errors
@@ -183,7 +185,7 @@ impl<M: Send + 'static> Inbox<M> {
 
     fn begin_watch(&self, actor: AnyActorRef, notice: Box<MakeNotice<M>>) {
         self.apply(move |inbox, ctx| {
-            // Watched already is what was wanted.
+            // An error says that the actor is watched already, which is the aim.
             let _ = ctx.watch(&actor);
             drop_guarded(inbox.notices.insert(actor, Guarded::new(notice)));
         });
@@ -198,7 +200,7 @@ impl<M: Send + 'static> Inbox<M> {
         });
     }
 
-    /// Has the actor do something behind the messages that this thread has sent it. An inbox that has ended does
+    /// Runs `act` in the inbox's actor behind the messages that this thread has sent it. An inbox that has ended runs
     /// nothing.
     fn apply(&self, act: impl FnOnce(&mut InboxActor<M>, &mut Context<M>) + Send + 'static) {
         let act = apply(move |inbox: &mut InboxActor<M>, ctx| {
@@ -233,15 +235,15 @@ type MakeNotice<M> = dyn FnOnce(Terminated) -> M + Send;
 enum Answer<M> {
     Message(M),
     PredicatePanicked,
-    /// To who waits for none.
+    /// The answer to a query that does not wait.
     Nothing,
 }
 
-/// Somebody waits for a message.
+/// A thread that waits for a message.
 struct Query<M> {
-    /// `None`: any will do.
+    /// `None`: any message is accepted.
     accepts: Option<Guarded<Box<Predicate<M>>>>,
-    /// It takes one that is there, or none.
+    /// The query takes a message that is there, or none.
     at_once: bool,
     port: ReplyTo<Answer<M>>,
 }
@@ -253,7 +255,7 @@ impl<M> Query<M> {
         guarded(|| Ok(accepts(message))).map_err(drop_guarded)
     }
 
-    /// Answers with `message`, or gives it back since nobody waits any more.
+    /// Answers with `message`, or gives it back since no thread waits for the query any more.
     fn answer(self, message: M) -> Result<(), M> {
         drop_guarded(self.accepts);
         self.port.send(Answer::Message(message)).map_err(|late| match late.into_inner() {
@@ -272,9 +274,9 @@ impl<M> Query<M> {
 
 /// The actor behind an inbox.
 struct InboxActor<M> {
-    /// What no query has accepted, oldest first.
+    /// The messages that no query has accepted, oldest first.
     messages: VecDeque<M>,
-    /// Those who wait, oldest first. Each has been offered all of `messages`.
+    /// The queries that wait, oldest first. Each has been offered all of `messages`.
     queries: VecDeque<Query<M>>,
     capacity: usize,
     warned: bool,
@@ -292,14 +294,14 @@ impl<M: Send + 'static> InboxActor<M> {
         }
     }
 
-    /// Answers a query from what is there, or lets it wait.
+    /// Answers a query with a message that is there, or lets the query wait.
     fn serve(&mut self, mut query: Query<M>, ctx: &mut Context<M>) {
         self.queries.retain(|query| query.port.wanted());
         for index in 0..self.messages.len() {
             match query.accepts(&self.messages[index]) {
                 Ok(true) => {
                     let Some(message) = self.messages.remove(index) else { return };
-                    // Before the answer, so that whoever has it finds it counted.
+                    // Counted before the answer, so that the receiver of the message finds it counted.
                     ctx.core().add_held(-1);
                     ctx.row().handled(1);
                     if let Err(message) = query.answer(message) {
@@ -319,7 +321,7 @@ impl<M: Send + 'static> InboxActor<M> {
         }
     }
 
-    /// Offers a message, which is counted as handled, to those who wait.
+    /// Offers a message, which is counted as handled, to the queries that wait.
     fn offer(&mut self, mut message: M, ctx: &mut Context<M>) {
         let mut index = 0;
         while let Some(query) = self.queries.get_mut(index) {
@@ -360,7 +362,7 @@ impl<M: Send + 'static> InboxActor<M> {
             quietly(|| {
                 log::warn!(
                     target: "pointsman",
-                    "system {:?}: inbox {path} is full with {capacity} messages and drops what comes: receive more \
+                    "system {:?}: inbox {path} is full with {capacity} messages and drops further ones: receive more \
                      often, or give it a larger capacity",
                     ctx.system().name()
                 );
@@ -381,7 +383,7 @@ impl<M: Send + 'static> Actor for InboxActor<M> {
         let Some(notice) = self.notices.remove(&terminated.actor) else { return Ok(()) };
         match guarded(|| Ok(notice.into_inner()(terminated))) {
             Ok(message) => {
-                // It enters here, and goes on like any other message.
+                // The message enters here, and goes on like any other message.
                 let row = ctx.row();
                 row.sent(1);
                 row.handled(1);
@@ -401,20 +403,20 @@ impl<M: Send + 'static> Actor for InboxActor<M> {
     }
 }
 
-/// Why an inbox gave no message.
+/// The reason why an inbox gave no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InboxError {
-    /// None came in time.
+    /// No message came in time.
     Timeout {
         /// The time that was given.
         after: Duration,
     },
-    /// Tried on a work-stealing worker, or in a turn on a calling-thread dispatcher, whose other actors would stand still
-    /// and perhaps never send the message; or on the only thread that the inbox's own actor runs on.
+    /// The call was made on a work-stealing worker, or in a turn on a calling-thread dispatcher, whose other actors
+    /// would stand still and perhaps never send the message; or on the only thread that the inbox's own actor runs on.
     WouldBlockWorker,
-    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for ever,
-    /// and no message is there.
+    /// On a `TestSystem` (feature `testkit`): no actor has anything left to do, or actors keep each other busy for
+    /// ever, and no message is there.
     Stalled,
     /// The predicate panicked. The messages are where they were.
     PredicatePanicked,
@@ -433,7 +435,9 @@ impl fmt::Display for InboxError {
             InboxError::Stalled => f.write_str(
                 "no message, and no turn of the test system brings one: send it, or advance the clock first",
             ),
-            InboxError::PredicatePanicked => f.write_str("the predicate panicked: no message was taken"),
+            InboxError::PredicatePanicked => {
+                f.write_str("the predicate panicked and no message was taken: mend it")
+            }
             InboxError::Closed => f.write_str("the inbox has ended: it was stopped, or its system was shut down"),
         }
     }

@@ -1,6 +1,6 @@
-//! Listeners: whom an actor tells what happens to it.
+//! Listeners: a set of references that an actor tells of its events.
 //!
-//! A set that an actor owns, so the engine knows nothing of it. From Akka's `Listeners`.
+//! The actor owns the set, so the engine knows nothing of it. From Akka's `Listeners`.
 
 use crate::core::actor_ref::ActorRef;
 use crate::path::actor_path::ActorPath;
@@ -8,8 +8,8 @@ use std::fmt;
 
 /// The listeners of one actor: a set of references, in the order of their paths.
 ///
-/// The actor embeds [`ListenerMessage`] in its messages and hands it over. Listeners are not watched: one that has ended
-/// stays until it is [deafened](Self::deafen), and what it is told is a dead letter.
+/// The actor embeds [`ListenerMessage`] in its messages and hands it over. Listeners are not watched: a listener that
+/// has ended stays until it is [deafened](Self::deafen), and each message to it is a dead letter.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -48,13 +48,13 @@ use std::fmt;
 /// # }
 /// ```
 pub struct Listeners<M> {
-    /// In the order of paths and incarnations, as they were when each came, and then of their coming.
+    /// In the order of the paths and incarnations at the time of their addition, and then of their addition.
     list: Vec<(ActorPath, u32, ActorRef<M>)>,
 }
 
 type Visit<M> = dyn FnMut(&ActorRef<M>) + Send;
 
-/// What a [set of listeners](Listeners) is told from outside.
+/// A request to a [set of listeners](Listeners) from outside.
 #[non_exhaustive]
 pub enum ListenerMessage<M> {
     /// The reference listens from now on; if it does already, nothing happens.
@@ -71,7 +71,7 @@ impl<M: Send + 'static> Listeners<M> {
         Self { list: Vec::new() }
     }
 
-    /// Does what was asked for.
+    /// Handles a request.
     pub fn handle(&mut self, request: ListenerMessage<M>) {
         match request {
             ListenerMessage::Listen(listener) => _ = self.listen(listener),
@@ -80,7 +80,7 @@ impl<M: Send + 'static> Listeners<M> {
         }
     }
 
-    /// Adds a listener. Returns whether it is new: one that listens already is not added again.
+    /// Adds a listener. Returns whether it is new: a reference that listens already is not added again.
     ///
     /// It listens already if an [equal](ActorRef#equality) reference does.
     pub fn listen(&mut self, listener: ActorRef<M>) -> bool {
@@ -95,13 +95,13 @@ impl<M: Send + 'static> Listeners<M> {
         true
     }
 
-    /// Removes a listener. Returns whether it was one.
+    /// Removes a listener. Returns whether the reference was a listener.
     pub fn deafen(&mut self, listener: &ActorRef<M>) -> bool {
         let found = self.position(listener);
         found.map(|place| self.list.remove(place)).is_some()
     }
 
-    /// Where it is. Not looked for by its path, which may be another one by now.
+    /// Returns the place of a listener. The search does not use its path, which may be another path by now.
     fn position(&self, listener: &ActorRef<M>) -> Option<usize> {
         self.list.iter().position(|(_, _, known)| known == listener)
     }
@@ -132,12 +132,12 @@ impl<M: Send + 'static> Listeners<M> {
         self.list.len()
     }
 
-    /// How many listeners there are.
+    /// Returns the number of listeners.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether nobody listens.
+    /// Whether there are no listeners.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

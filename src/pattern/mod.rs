@@ -1,9 +1,13 @@
-//! What is made of actors, for needs that many programs have. Nothing in `actor` knows of it.
+//! Patterns made of actors, for needs that many programs have. The module `actor` does not know of them.
 //!
-//! `backoff.rs` a parent that waits before it makes its child anew; `behavior.rs` become and unbecome;
-//! `graceful_stop.rs` to stop an actor and know when it has ended; `inbox.rs` messages for code outside actors;
-//! `listeners.rs` whom an actor tells; `pipe.rs` the result of a future as a message; `promise.rs` a
-//! reference that is answered once.
+//! - `backoff.rs`: a supervisor that waits before it makes its child anew.
+//! - `behavior.rs`: become and unbecome.
+//! - `graceful_stop.rs`: stops an actor and waits for its end.
+//! - `inbox.rs`: messages for code outside actors.
+//! - `listeners.rs`: a set of references that an actor tells of its events.
+//! - `pipe.rs`: the result of a future as a message.
+//! - `task_timer.rs`: code that runs later, outside actors.
+//! - `temp_actor.rs`: a reference that takes a single answer.
 
 pub(crate) mod backoff;
 pub(crate) mod behavior;

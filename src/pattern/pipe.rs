@@ -1,10 +1,10 @@
 //! Pipe-to: the result of a future, or of a closure that blocks, as a message to an actor.
 //!
-//! Each piped future lives in a hidden actor of its own below `/system`, on a dispatcher like any other. Its first
-//! turn polls the future; the waker sends the actor positioned control, so that it is polled again in a turn of
-//! its own, within the dispatcher's throughput. No message is counted for that: the ledger sees only the result.
-//! One that keeps a system from ending is named after the actor that its result is for.
-//! A closure is a future that is ready at its first poll, on the dispatcher named `blocking`.
+//! Each piped future lives in a hidden actor of its own below `/system`, on a dispatcher like any other. Its first turn
+//! polls the future; the waker sends the actor a positioned control message, so that the future is polled again in a
+//! turn of its own, within the dispatcher's throughput. That control message is not counted: the ledger sees only the
+//! result. A pipe that keeps a system from ending is named after the actor that its result is for. A closure is a
+//! future that is ready at its first poll, on the dispatcher named `blocking`.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -30,16 +30,16 @@ use std::task::{self, Poll, Wake, Waker};
 /// The dispatcher of closures.
 const BLOCKING: &str = "blocking";
 
-/// Why a piped future or closure has no result.
+/// The reason why a piped future or closure has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipeError {
-    /// It panicked.
+    /// The future or closure panicked.
     Panicked {
-        /// What it said.
+        /// The text of the panic.
         text: String,
     },
-    /// The system ended before it was done; it was dropped.
+    /// The system ended before the future was done; the future was dropped.
     Cancelled,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Display for PipeError {
 impl std::error::Error for PipeError {}
 
 impl<M: Send + 'static> Context<M> {
-    /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it.
-    /// Nothing waits: other messages are handled meanwhile. Semantics: Akka's `pipeToSelf`.
+    /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it. The
+    /// actor does not wait: it handles other messages meanwhile. Semantics: Akka's `pipeToSelf`.
     ///
-    /// The message comes always: when the future panics or the system ends before it is done, with a
-    /// [`PipeError`]. It takes room like any other: if this actor has stopped by then, or its bounded mailbox
-    /// is full, it is a dead letter. No async runtime is needed, so a future
-    /// that needs one (for its sockets, its timers) must be spawned there, and its handle piped.
+    /// The message comes always: when the future panics or the system ends before it is done, with a [`PipeError`]. The
+    /// message takes room like any other: if this actor has stopped by then, or its bounded mailbox is full, it is a
+    /// dead letter. No async runtime is needed, so a future that needs one (for its sockets, its timers) must be
+    /// spawned there, and its handle piped.
     ///
     /// ```
     /// use pointsman::pattern::PipeError;
@@ -127,8 +127,8 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl SystemRef {
-    /// Runs a future on the default dispatcher; its result goes to `target`, which may be anything that takes
-    /// messages, as [`Context::pipe_to_self`] tells.
+    /// Runs a future on the default dispatcher; its result goes to `target`, which may be any recipient, as
+    /// [`Context::pipe_to_self`] explains.
     ///
     /// ```
     /// use pointsman::pattern::PipeError;
@@ -199,7 +199,7 @@ impl SystemCore {
             routee_index: 0,
             stash_capacity: None,
         };
-        // Boxed: it must not move between two polls, and an actor's state does.
+        // Boxed: the future must not move between two polls, and an actor's state does.
         let (future, wrap) = (Guarded::new(Box::pin(future)), Guarded::new(wrap));
         let pipe = Pipe { running: Some(Running { future, wrap, target }), alarm: None };
         spawn_cell(plan, Once(Some(pipe))).map(drop)
@@ -208,7 +208,7 @@ impl SystemCore {
 
 /// The hidden actor around a future.
 struct Pipe<F, W, M> {
-    /// `None` once the result is on its way.
+    /// `None` after the result is on its way.
     running: Option<Running<F, W, M>>,
     alarm: Option<StdArc<Alarm>>,
 }
@@ -222,9 +222,9 @@ struct Running<F, W, M> {
 /// The future's waker.
 struct Alarm {
     pipe: AnyActorRef,
-    /// Makes the control that polls it.
+    /// Makes the control message that polls the future.
     poll: fn() -> Control,
-    /// It has been woken since the last poll began, and control is on its way.
+    /// The future has been woken since the last poll began, and a control message is on its way.
     is_rung: AtomicBool,
 }
 
@@ -234,8 +234,8 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: Release; pairs with the Acquire swap in `Pipe::poll`. Whoever finds it rung leaves it to the poll that
-        // follows, which sees what was written before this. Nothing of the poll's is read.
+        // Ordering: Release; pairs with the Acquire swap in `Pipe::poll`. A waker that finds it rung leaves the wake to
+        // the poll that follows, which sees the writes before this. The waker reads nothing of the poll's.
         if !self.is_rung.swap(true, Ordering::Release) {
             // A pipe that has ended needs no poll.
             let _ = self.pipe.send_positioned((self.poll)());
@@ -251,8 +251,8 @@ where
 {
     fn poll(&mut self, ctx: &mut Context<Never>) {
         let (Some(running), Some(alarm)) = (&mut self.running, &self.alarm) else { return };
-        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`: what was written before a wake that we
-        // take here is seen by the poll, and a later one sends control again.
+        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`: the poll sees the writes before a
+        // wake that we take here, and a later wake sends a control message again.
         alarm.is_rung.swap(false, Ordering::Acquire);
         let waker = Waker::from(alarm.clone());
         let future = running.future.as_mut();
@@ -265,14 +265,14 @@ where
 
     fn finish(&mut self, outcome: Result<T, PipeError>, ctx: &mut Context<Never>) {
         let Some(Running { future, wrap, target }) = self.running.take() else { return };
-        // Before the message: whoever gets it finds what the future held released.
+        // Dropped before the message is sent: the receiver finds released what the future held.
         drop(future);
         match guarded(|| Ok((wrap.into_inner())(outcome))) {
             Ok(message) => target.tell(message),
             // The logger is user code.
             Err(failure) => quietly(|| {
                 log::warn!(
-                    "system {:?}: the result of a piped future is lost: what makes the message for {} {}",
+                    "system {:?}: the result of a piped future is lost: the function that makes the message for {} {}",
                     ctx.system().name(),
                     target.path(),
                     text(&failure)
@@ -283,7 +283,7 @@ where
     }
 }
 
-/// What a failure says; user code may have a part in it.
+/// Returns the text of a failure; user code may have a part in it.
 fn text(failure: &Failure) -> String {
     guarded(|| Ok(failure.to_string())).unwrap_or_default()
 }
@@ -302,7 +302,7 @@ where
 
     fn started(&mut self, ctx: &mut Context<Never>) -> HandlerResult {
         let pipe = ctx.me().any_local();
-        // Before the future runs, which may never end.
+        // Named before the future runs, which may never end.
         if let Some(owner) = self.running.as_ref().and_then(|running| running.target.untyped()) {
             ctx.core().children.set_front(HelperRole("pipe", owner));
         }
@@ -322,7 +322,7 @@ where
     }
 }
 
-/// A recipe for one state only.
+/// A recipe for a single state.
 struct Once<A>(Option<A>);
 
 impl<F, W, M, T> Recipe<Pipe<F, W, M>> for Once<Pipe<F, W, M>>

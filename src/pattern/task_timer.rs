@@ -1,11 +1,10 @@
-//! The scheduler service: code that runs later, or again and again, outside any actor of the user's.
+//! The task timer: code that runs later, or again and again, outside any actor of the user's.
 //!
-//! The timer thread only sends: tasks run in a *runner*, a small actor that each dispatcher of a system gets
-//! when it is first asked for, under `/system`. So tasks go by the rules of the dispatcher, end with the system,
-//! and are in its books: each run is one message to the runner. What that costs is that the tasks of one
-//! dispatcher run one after the other.
+//! The timer thread only sends. Tasks run in a *runner*, a small actor under `/system` that each dispatcher of a system
+//! gets when it is first asked for. So tasks go by the rules of the dispatcher, end with the system, and are in its
+//! ledger: each run is a message to the runner. The price is that the tasks of a dispatcher run in sequence.
 //!
-//! Each task is in one phase, changed under the lock of its state:
+//! Each task is in a single phase, changed under the lock of its state:
 //!
 //! ```text
 //! Waiting ──run──▶ Running ──▶ Over           once, a panic, a target that has ended, cancelled meanwhile
@@ -14,8 +13,8 @@
 //!    └──── set again ─┘                       repeating
 //! ```
 //!
-//! It is `Waiting` from when it is scheduled until its run begins, whether its timer is under way or the runner
-//! has it in its mailbox. Whoever takes it out of that phase decides its fate: so a cancel tells the truth.
+//! A task is `Waiting` from when it is scheduled until its run begins, whether its timer is under way or the runner has
+//! it in its mailbox. The thread that takes the task out of that phase decides its fate: so a cancel tells the truth.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -36,17 +35,16 @@ use std::time::Duration;
 
 /// Runs code later, or again and again, on a dispatcher; from [`SystemRef::task_timer`].
 ///
-/// For what belongs to an actor use the actor's own timers ([`Context::timers`], [`Context::after`]), which end
-/// with it. This is for what belongs to none.
+/// For work that belongs to an actor use the actor's own timers ([`Context::timers`], [`Context::after`]), which end
+/// with the actor. This is for work that belongs to no actor.
 ///
-/// Tasks of one dispatcher run one after the other: one that takes long delays the others, and belongs on a
-/// dispatcher of its own ([`SystemRef::scheduler_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
-/// run is a message to the runner, `/system/task_timer-…`.
+/// The tasks of a dispatcher run in sequence. A task that takes long delays the others; give it a dispatcher of its own
+/// ([`SystemRef::scheduler_on`]) or an actor. In the [`Ledger`](crate::Ledger) each run is a message to the runner,
+/// `/system/task_timer-…`.
 ///
 /// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at
-/// once. When the system ends, tasks that wait are dropped, but for
-/// [those that say otherwise](Self::once_or_on_close). As Akka's, but that a fixed rate skips the runs that it
-/// missed.
+/// once. When the system ends, tasks that wait are dropped, except for [tasks that run at the
+/// end](Self::once_or_on_close). As Akka's, except that a fixed rate skips the runs that it missed.
 ///
 /// ```
 /// use pointsman::time::ManualClock;
@@ -80,7 +78,7 @@ pub struct TaskTimer {
 #[derive(Clone)]
 pub struct Cancellable(StdArc<Scheduled>);
 
-/// One task.
+/// The state of a single task.
 pub(crate) struct Scheduled {
     system: SystemRef,
     runner: ActorRef<Job>,
@@ -92,9 +90,9 @@ pub(crate) struct Scheduled {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Never,
-    /// So long after each run.
+    /// The delay after the end of each run.
     After(Duration),
-    /// At multiples of this.
+    /// The period.
     Every(Duration),
 }
 
@@ -103,11 +101,11 @@ struct State {
     due: Duration,
     /// The timer set last.
     timer: Option<TimerHandle>,
-    /// Not there while it runs, and when all is over.
+    /// `None` while the task runs, and when all is over.
     work: Option<Work>,
 }
 
-/// Runs once; false if it is not to run again.
+/// Runs once; returns false if it is not to run again.
 type Work = Box<dyn FnMut() -> bool + Send>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,10 +115,10 @@ enum Phase {
     Over,
 }
 
-/// Lets a runner run a task. `None` once it has been taken out.
+/// The message by which a runner runs a task. `None` after the task has been taken out.
 pub(crate) struct Job(Option<StdArc<Scheduled>>);
 
-/// Runs the tasks of one dispatcher.
+/// Runs the tasks of a single dispatcher.
 struct Runner;
 
 impl Actor for Runner {
@@ -143,7 +141,7 @@ impl Drop for Job {
 }
 
 impl SystemRef {
-    /// Runs code later, on the dispatcher `"default"`.
+    /// Returns the task timer on the dispatcher `"default"`.
     ///
     /// # Errors
     ///
@@ -152,13 +150,13 @@ impl SystemRef {
         self.scheduler_on("default")
     }
 
-    /// Runs code later, on the dispatcher of this name. Keep what it returns for the next time: finding it
-    /// takes three locks.
+    /// Returns the task timer on the dispatcher of this name. Keep the task timer for the next time: finding it takes
+    /// three locks.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Dispatcher`] when there is none of this name, or it has no thread to give;
-    /// [`ScheduleError::ShutDown`] when the system has ended.
+    /// [`ScheduleError::Dispatcher`] when the system has no dispatcher of this name, or the dispatcher has no thread to
+    /// give; [`ScheduleError::ShutDown`] when the system has ended.
     pub fn scheduler_on(&self, dispatcher: &str) -> Result<TaskTimer, ScheduleError> {
         let shut_down = || ScheduleError::ShutDown { system: self.name().to_owned() };
         let parent = self.core().system_guardian().map_err(|_| shut_down())?;
@@ -191,7 +189,7 @@ impl SystemRef {
     }
 }
 
-/// The runner of a dispatcher, whose name may have characters that an actor's can't.
+/// Returns the name of the runner of a dispatcher, whose name may have characters that an actor's can't.
 fn runner_name(dispatcher: &str) -> String {
     let mut name = String::from("scheduler-");
     for byte in dispatcher.bytes() {
@@ -220,8 +218,8 @@ impl TaskTimer {
         self.schedule(delay, Repeat::Never, false, one_time(task))
     }
 
-    /// As [`once`](Self::once), but a task that still waits when the system ends runs then, instead of being
-    /// dropped: after the last actor has ended, on the thread that ends the system.
+    /// As [`once`](Self::once), but a task that still waits when the system ends runs then, instead of being dropped:
+    /// after the last actor has ended, on the thread that ends the system.
     ///
     /// # Errors
     ///
@@ -279,7 +277,8 @@ impl TaskTimer {
         self.once(delay, move || target.tell(message))
     }
 
-    /// As [`fixed_delay`](Self::fixed_delay): sends what `make` makes to `target`, until that has ended.
+    /// As [`fixed_delay`](Self::fixed_delay): sends each message that `make` makes to `target`, until the target has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -294,7 +293,8 @@ impl TaskTimer {
         self.schedule(initial, Repeat::After(delay), false, telling(target, make))
     }
 
-    /// As [`fixed_rate`](Self::fixed_rate): sends what `make` makes to `target`, until that has ended.
+    /// As [`fixed_rate`](Self::fixed_rate): sends each message that `make` makes to `target`, until the target has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl TaskTimer {
         on_close: bool,
         work: Work,
     ) -> Result<Cancellable, ScheduleError> {
-        // What is refused is dropped while the error is on its way.
+        // A refused task is dropped while the error is on its way.
         let work = Guarded::new(work);
         match repeat {
             Repeat::After(Duration::ZERO) | Repeat::Every(Duration::ZERO) => {
@@ -343,7 +343,7 @@ impl TaskTimer {
         });
         if delay.is_zero() {
             if let Err(refused) = self.runner.try_tell(Job(Some(task.clone()))) {
-                // Not to be closed: it was never scheduled.
+                // Not to be run at the end: it was never scheduled.
                 refused.into_inner().0.take();
                 drop_guarded(task);
                 return Err(shut_down());
@@ -391,7 +391,7 @@ fn telling<M: Send + 'static>(target: &ActorRef<M>, mut make: impl FnMut() -> M 
 impl DelayedTask for Scheduled {
     fn fired(self: StdArc<Self>) {
         let runner = self.runner.clone();
-        // Refused, it is closed like all that wait.
+        // A refused job is closed like all tasks that wait.
         runner.tell(Job(Some(self)));
     }
 
@@ -405,13 +405,13 @@ impl DelayedTask for Scheduled {
 }
 
 impl Scheduled {
-    /// Sets the timer for when the task is due; false if there are no timers any more.
+    /// Sets the timer for the time when the task is due; returns false if there are no timers any more.
     fn set_timer(self: &StdArc<Self>, state: &mut State) -> bool {
         state.timer = self.system.core().timers().schedule_at(state.due, self.clone());
         state.timer.is_some()
     }
 
-    /// Runs the task, if nobody has decided otherwise.
+    /// Runs the task, unless another thread has decided otherwise.
     fn run(self: StdArc<Self>) {
         let work = {
             let mut state = lock(&self.state);
@@ -447,8 +447,8 @@ impl Scheduled {
         drop_guarded(work);
     }
 
-    /// Its runner has ended and will not come to it. What is to run at the end waits for that: other actors may be there
-    /// yet.
+    /// The task's runner has ended and will not run it. A task that is to run at the end waits for that: other actors
+    /// may still be there.
     fn left_behind(self: StdArc<Self>) {
         if self.on_close {
             let mut state = lock(&self.state);
@@ -462,7 +462,7 @@ impl Scheduled {
         self.close();
     }
 
-    /// Sees to it that no run begins any more. True if one would have.
+    /// Makes sure that no run begins any more. Returns true if a run would have begun.
     fn end(&self) -> bool {
         let (prevents, timer, work) = {
             let mut state = lock(&self.state);
@@ -485,11 +485,12 @@ impl Scheduled {
 }
 
 impl Cancellable {
-    /// Cancels the task. True if that has prevented a run: the only one, or the next one of a task that repeats.
-    /// False if the only run has begun or is over, if the task was cancelled before, or if the system has ended.
+    /// Cancels the task. Returns true if that has prevented a run: the only run, or the next run of a task that
+    /// repeats. Returns false if the only run has begun or is over, if the task was cancelled before, or if the system
+    /// has ended.
     ///
-    /// It does not wait for a run that has begun. A repeating task that is just having its last run (it will
-    /// panic, or finds its target ended) can't be told from others: true.
+    /// The call does not wait for a run that has begun. A repeating task in its last run (it will panic, or finds its
+    /// target ended) can't be told from others: the result is true.
     pub fn cancel(&self) -> bool {
         self.0.end()
     }
@@ -513,7 +514,7 @@ impl fmt::Debug for Cancellable {
     }
 }
 
-/// Why something was not scheduled.
+/// The reason why a task was not scheduled.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -521,7 +522,7 @@ pub enum ScheduleError {
     ZeroPeriod,
     /// A delay or period is longer than [`TaskTimer::DELAY_MAX`](crate::timers::TaskTimer::DELAY_MAX).
     TooLong {
-        /// What was asked for.
+        /// The delay or period of the call.
         delay: Duration,
     },
     /// The system has shut down, or is about to.
@@ -529,7 +530,7 @@ pub enum ScheduleError {
         /// The system's name.
         system: String,
     },
-    /// The dispatcher can't run it.
+    /// The dispatcher can't run the task.
     Dispatcher(SpawnError),
 }
 

@@ -13,11 +13,12 @@ use crate::failure::Failure;
 use std::sync::Arc as StdArc;
 
 impl SystemRef {
-    /// A reference whose first message is the answer of the ask that comes with it; later ones are dead letters.
+    /// Returns a reference whose first message is the answer of the ask that comes with it; later messages are dead
+    /// letters.
     ///
-    /// For protocols whose replies go to an [`ActorRef`]. Behind it is a small actor under `/temp`, found by its
-    /// exact path, which ends with the ask: when it is answered, when its deadline has passed, or when it is
-    /// dropped. It can be watched.
+    /// For protocols whose replies go to an [`ActorRef`]. Behind it is a temporary actor under `/temp`, found by its
+    /// exact path, which ends with the ask: when it is answered, when its deadline has passed, or when it is dropped.
+    /// It can be watched.
     ///
     /// If the actor ends otherwise, as all do at a shutdown, the ask fails with
     /// [`AskError::NoReply`](crate::AskError::NoReply).
@@ -39,8 +40,8 @@ impl SystemRef {
 }
 
 impl SystemCore {
-    /// Begins an ask that an actor under `/temp` serves, and that actor, which ends with the ask. No actor if
-    /// the system is at its end; the ask has failed then.
+    /// Begins an ask that a temporary actor under `/temp` serves, and that actor, which ends with the ask. Returns no
+    /// actor if the system is at its end; the ask has failed then.
     pub(crate) fn serve<R: Send + 'static, A: Actor>(
         self: &StdArc<Self>,
         make: impl FnOnce(ReplyTo<R>) -> A,
@@ -62,7 +63,7 @@ impl SystemCore {
     }
 }
 
-/// Waits for one message.
+/// Waits for a single message.
 struct TempActor<R: Send + 'static> {
     port: Option<ReplyTo<R>>,
 }
@@ -71,7 +72,7 @@ impl<R: Send + 'static> Actor for TempActor<R> {
     type Message = R;
 
     fn receive(&mut self, message: R, ctx: &mut Context<R>) -> HandlerResult {
-        // Before the next message is looked at, which is a dead letter then.
+        // Stops before the next message is looked at, which is a dead letter then.
         ctx.stop();
         let refused = match self.port.take() {
             Some(port) => port.send(message).map_err(|late| late.into_inner()),

@@ -1,11 +1,12 @@
 //! Asking every routee, with an answer of each.
 //!
 //! Each routee gets a message with a reply port of its own, its *place*. A place is filled once: by the first reply
-//! through its port, by the end of the port, or by the refusal of the message. The asker waits for one signal, that all
-//! places are filled; then, or when its time is up, it takes what there is. So a reply that has come is never lost.
+//! through its port, by the end of the port, or by the refusal of the message. The asker waits for a single signal: all
+//! places are filled. At the signal, or when its time is up, the asker takes the replies that there are, so no reply
+//! that has come is lost.
 //!
-//! While the messages are being sent the sender holds one place more, so that the end of those so far is not taken for
-//! the end of all. It gives that back also when user code unwinds.
+//! While it sends the messages, the sender holds an additional place. Without that, the end of the places so far would
+//! be taken for the end of all. The sender gives its place back also when user code unwinds.
 //!
 //! No user code runs under the lock.
 
@@ -35,7 +36,7 @@ use std::sync::Arc as StdArc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-/// A routee and its answer: an entry of what [`Router::ask_all`] comes to.
+/// The answer of a routee: an entry of the result of [`Router::ask_all`].
 #[non_exhaustive]
 pub struct RouteeReply<M, R> {
     /// The routee that was asked: [`identity`](Routee::identity) names it, [`actor`](Routee::actor) reaches it again.
@@ -76,7 +77,7 @@ impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
     /// # Errors
     ///
     /// [`AskError::NoRoutees`] for a router that has none, [`AskError::Undeliverable`] for a router that has stopped,
-    /// and [`AskError::WouldBlockWorker`] as of [`Ask::wait`]. What goes wrong with one routee is in its entry.
+    /// and [`AskError::WouldBlockWorker`] as of [`Ask::wait`]. The failure of a single routee is in its entry.
     pub fn wait(self) -> Result<Vec<RouteeReply<M, R>>, AskError> {
         let Self { ask, gather } = self;
         gathered(ask.wait(), &gather)
@@ -93,7 +94,7 @@ impl<M: Send + 'static, R: Send + 'static> Future for AskEach<M, R> {
     }
 }
 
-/// What the asker gets that is told so.
+/// The result of an asker whose signal was `told`.
 fn gathered<M: Send + 'static, R: Send + 'static>(
     told: Result<(), AskError>,
     gather: &RouteeReplyCollector<M, R>,
@@ -107,7 +108,7 @@ fn gathered<M: Send + 'static, R: Send + 'static>(
     }
 }
 
-/// Something with routees that can all be asked: a [`Router`] or a [`RouterValue`]. For these two only; see
+/// A router whose routees can all be asked: a [`Router`] or a [`RouterValue`]. The trait is for these two only; see
 /// [`Context::ask_all`].
 pub trait EachRoutee<M: Send + 'static> {
     #[doc(hidden)]
@@ -148,12 +149,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> EachRoutee<M> for RouterValue<M, L> 
 }
 
 impl<M: Send + 'static> Router<M> {
-    /// Asks every routee, whatever the logic: each gets a copy of the request with a reply port of its own, and what each
-    /// has answered is gathered. The counterpart of [`broadcast`](Self::broadcast) for requests.
+    /// Asks every routee, whatever the logic: each gets a copy of the request with a reply port of its own, and the
+    /// answers are gathered. The counterpart of [`broadcast`](Self::broadcast) for requests.
     ///
-    /// The result has one entry for each routee, in the order of the table: its reply, or the error for which there is
-    /// none. A routee that is a router sends the request on as its logic says, and answers with the first reply; so does
-    /// a routee that stands for several actors (a path with wildcards, [`Routee::several`]).
+    /// The result has an entry for each routee, in the order of the table: its reply, or the error that explains why
+    /// there is none. A routee that is a router sends the request on by its own logic and answers with the first reply;
+    /// so does a routee that stands for several actors (a path with wildcards, [`Routee::several`]).
     ///
     /// In an actor, which must not wait, use [`Context::ask_all`](crate::Context::ask_all).
     ///
@@ -193,10 +194,10 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// # Delivery
     ///
-    /// Each copy is a delivery of its own. A copy that its routee does not take, or leaves behind when it ends, is a dead
-    /// letter, as of a broadcast; and so is the request where the router has no routees or has stopped. In
-    /// [`Ledger::asks`](crate::Ledger::asks) all of them together are one ask, which has timed out if any answer is missing
-    /// at the limit.
+    /// Each copy is a delivery of its own. A copy that its routee does not take, or leaves behind when it ends, is a
+    /// dead letter, as of a broadcast. The request is a dead letter where the router has no routees or has stopped. In
+    /// [`Ledger::asks`](crate::Ledger::asks) all copies together are a single ask. That ask has timed out if any answer
+    /// is missing at the limit.
     pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
     where
         M: From<Call<Q>>,
@@ -215,7 +216,7 @@ impl<M: Send + 'static> Router<M> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
-    /// Asks every routee, whatever the logic, and gathers what each has answered: as [`Router::ask_all`].
+    /// Asks every routee, whatever the logic, and gathers the answers: as [`Router::ask_all`].
     pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
     where
         M: From<Call<Q>>,
@@ -234,9 +235,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
 }
 
 impl<N: Send + 'static> Context<N> {
-    /// Asks every routee of a router; what each has answered arrives here as the message that `wrap` makes of it.
-    /// Otherwise as [`Router::ask_all`]. The entries come once every routee has answered or cannot any more; for a
-    /// limit use [`ask_all_within`](Self::ask_all_within).
+    /// Asks every routee of a router; the answers arrive here as the message that `wrap` makes of them. Otherwise as
+    /// [`Router::ask_all`]. The entries come when every routee has answered or can answer no more; for a limit use
+    /// [`ask_all_within`](Self::ask_all_within).
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -351,12 +352,12 @@ fn ask_each_in<N, M, Q>(
     let Some(unsent) = send_to_each(target, &gather, make) else { return };
     let in_vain = unsent.wait(bound.until(), &mut handle);
     if let Some(limit) = limit.filter(|_| in_vain.is_late()) {
-        // Before the requests are dropped, whose ports would say `NoReply`.
+        // Times out before the requests are dropped: the drop of their ports would fill the places with `NoReply`.
         handle.time_out(limit);
     }
 }
 
-/// Sends each routee its request. Returns those that wait for room.
+/// Sends each routee its request. Returns the requests that wait for room.
 fn send_to_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
     gather: &StdArc<RouteeReplyCollector<M, R>>,
@@ -400,7 +401,7 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
     for routee in routees.iter() {
         let index = hold.made;
         let message = make(hold.port());
-        // Of each for itself: what makes the messages sends for itself, too.
+        // Each send puts off its own wait, also where making the message sends messages itself.
         let (sent, put_off) = put_off(|| cx.deliver(routee.actor(), message));
         if let Some(put_off) = put_off {
             let waits = Waits { gather: gather.clone(), index };
@@ -414,7 +415,7 @@ fn send_copies<M: Send + 'static, R: Send + 'static>(
         match sent {
             Ok(()) => taken += 1,
             Err(refused) => {
-                // Before the message is dropped, whose port would say `NoReply`.
+                // Fills the place before the message is dropped: the drop of its port would fill it with `NoReply`.
                 drop_guarded(gather.fill(index, Err(AskError::refused(&refused))));
                 cx.refuse_copy(routee.actor(), refused);
             }
@@ -437,23 +438,23 @@ impl<M: Send + 'static, R: Send + 'static> Watch for Waits<M, R> {
             DeadLetterReason::NoRoutee => AskError::no_routees(),
             _ => AskError::undeliverable(),
         };
-        // Before the request is dropped, whose port would say `NoReply`.
+        // Fills the place before the request is dropped: the drop of its port would fill it with `NoReply`.
         drop_guarded(self.gather.fill(self.index, Err(error)));
     }
 }
 
-/// What all routees have answered so far.
+/// Collects the answers that the routees have given so far.
 struct RouteeReplyCollector<M, R> {
     state: Mutex<State<M, R>>,
 }
 
 struct State<M, R> {
     routees: StdArc<[Routee<M>]>,
-    /// One for each routee.
+    /// A place for each routee.
     places: Vec<Option<Outcome<R>>>,
-    /// Places that are not filled, and the sender's hold.
+    /// Counts the places that are not filled, and the hold of the sender.
     open: usize,
-    /// `None` once it is told.
+    /// `None` after the asker has been told.
     asker: Option<ReplyTo<()>>,
 }
 
@@ -479,7 +480,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
         SendGuard { gather: this.clone(), made: 0 }
     }
 
-    /// Nobody is asked.
+    /// Ends the ask before any routee was asked.
     fn fail(&self, error: AskError) {
         let asker = lock(&self.state).asker.take();
         if let Some(asker) = asker {
@@ -487,7 +488,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
         }
     }
 
-    /// Fills a place; what comes too late is handed back.
+    /// Fills a place. An outcome that comes too late is handed back.
     fn fill(&self, index: usize, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
         let told = {
             let mut state = lock(&self.state);
@@ -504,7 +505,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
         Ok(())
     }
 
-    /// What there is; `missing` is the error of those who have not answered.
+    /// Takes the outcomes that there are; `missing` is the error of the routees that have not answered.
     fn take_all(&self, missing: &AskError) -> Vec<RouteeReply<M, R>> {
         let (asker, routees, places) = {
             let mut state = lock(&self.state);
@@ -515,7 +516,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
         let entry = |(routee, place): (&Routee<M>, Option<Outcome<R>>)| {
             let mut reply = place.unwrap_or_else(|| Err(missing.clone()));
             if let Err(error) = &mut reply {
-                // Not by `any`, which may be user code.
+                // Does not ask `any`, which may be user code.
                 error.note_target(|| Some(routee.actor().place()?.path()));
             }
             RouteeReply { routee: routee.clone(), reply }
@@ -525,7 +526,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
 }
 
 impl<M, R> State<M, R> {
-    /// Whom to tell if nothing is open any more.
+    /// Returns the asker if no place is open any more, to be told.
     fn close_attempts(&mut self, count: usize) -> Option<ReplyTo<()>> {
         self.open -= count;
         if self.open == 0 { self.asker.take() } else { None }
@@ -533,24 +534,24 @@ impl<M, R> State<M, R> {
 }
 
 impl<M, R> Drop for State<M, R> {
-    /// Replies that nobody has taken are the user's, and each may panic when it is dropped: of two panics at once the
+    /// Replies that no asker has taken are the user's, and each may panic when it is dropped: of two panics at once the
     /// second would abort the process.
     fn drop(&mut self) {
         self.places.drain(..).for_each(drop_guarded);
     }
 }
 
-/// Without the lock. An asker whose time is up takes what there is.
+/// Called without the lock. An asker whose time is up takes what there is.
 fn tell(asker: Option<ReplyTo<()>>) {
     if let Some(asker) = asker {
         let _ = asker.deliver((), None);
     }
 }
 
-/// The sender's hold.
+/// The hold of the sender.
 struct SendGuard<M: Send + 'static, R: Send + 'static> {
     gather: StdArc<RouteeReplyCollector<M, R>>,
-    /// Ports so far.
+    /// Counts the ports that were made so far.
     made: usize,
 }
 
@@ -566,7 +567,8 @@ impl<M: Send + 'static, R: Send + 'static> Drop for SendGuard<M, R> {
     fn drop(&mut self) {
         let told = {
             let mut state = lock(&self.gather.state);
-            // The sender has unwound before these were asked. None if the asker has taken all meanwhile.
+            // The sender has unwound before these routees were asked. The list is empty if the asker has taken all
+            // meanwhile.
             let unasked = state.places.len().saturating_sub(self.made);
             state
                 .places

@@ -1,4 +1,4 @@
-//! One queue for all routees.
+//! The balancing pool: a single queue for all routees.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -24,9 +24,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
-/// The routees of a balancing pool share one queue: whoever is idle takes the next message, so that none
-/// waits behind a slow one while another routee has nothing to do. Made by
-/// [`balancing_pool`](RouterBuilder::balancing_pool).
+/// The routees of a balancing pool share a queue. An idle routee takes the next message, so no message waits behind a
+/// slow routee while another routee has nothing to do. Made by [`balancing_pool`](RouterBuilder::balancing_pool).
 ///
 /// ```text
 ///   tell ──▶ router ──▶ ▒▒▒▒▒▒▒▒▒ one queue ──▶ routee 0 ◀── ▒ its own mailbox
@@ -34,51 +33,53 @@ use std::sync::Arc as StdArc;
 ///                                           └─▶ routee 2 ◀── ▒
 /// ```
 ///
-/// Each routee keeps a mailbox of its own, and with it its identity: what is sent to its own reference, by
-/// itself, by its timers, as an answer, by [`Router::broadcast`](super::Router::broadcast), and a poison pill
-/// or a kill concern that routee alone. Its own mailbox goes first; of the shared queue it takes one message
-/// at a time, and at least one in each turn whose throughput its own mailbox uses up.
+/// Each routee keeps a mailbox of its own, and with it its identity. A message concerns that routee alone if it is sent
+/// to the routee's own reference, by the routee itself, by its timers, as an answer, or by
+/// [`Router::broadcast`](super::Router::broadcast); so does a poison pill or a kill. A routee serves its own mailbox
+/// first. It takes single messages from the shared queue, and at least one message in each turn whose throughput its
+/// own mailbox uses up.
 ///
 /// # Order
 ///
-/// Messages are taken from the queue in the order sent. But two routees handle two messages at once, so there
-/// is no order between routees, and what one conversation needs to keep in mind must not be the state of a
-/// routee: use [`ConsistentHashing`](crate::routing::ConsistentHashing) for that.
+/// Routees take messages from the queue in the order sent. But two routees handle two messages at once, so there is no
+/// order between routees. State that a conversation needs must not be the state of a routee: use
+/// [`ConsistentHashing`](crate::routing::ConsistentHashing) for that.
 ///
 /// # Lifecycle
 ///
-/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended.
-/// What it has taken from the queue and [stashed](Context::stash) is its own, and becomes dead letters when it ends.
-/// One that is removed handles what its own mailbox held then; what comes there later is a dead letter, as it was for
-/// this routee alone. The queue is the others'.
+/// A routee that fails keeps its part in the queue while it is restarted, and takes nothing while it is suspended. The
+/// messages that it has taken from the queue and [stashed](Context::stash) are its own, and become dead letters when it
+/// ends. A routee that is removed handles the messages that its own mailbox held at the removal. A later message to it
+/// is a dead letter, since it was for this routee alone. The queue stays for the other routees.
 ///
-/// Who leaves last decides about the queue:
+/// The last routee that leaves decides about the queue:
 ///
-/// - It is emptied, so that nothing is lost that was sent before, when the router
-///   [drains](super::Router::drain), when routees are removed of which none stays, when one that was to leave others
-///   behind turns out to be the last, and when the last one [retires](Context::passivate).
-/// - What is left goes to dead letters whose recipient is the router when the last one stops otherwise, or after a
-///   [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell); so does what a sender adds at the
-///   very moment at which the last one leaves.
+/// - The routee empties the queue, and no message that was sent before is lost, in these cases: the router
+///   [drains](super::Router::drain); routees are removed and none stays; a routee that was to leave others behind turns
+///   out to be the last; the last routee [retires](Context::passivate).
+/// - The messages that are left become dead letters, with the router as their recipient, when the last routee stops
+///   otherwise, or after a [poison pill](super::Router::poison_routees) or a [farewell](RouterPlan::farewell). The same
+///   happens to a message that a sender adds at the very moment at which the last routee leaves.
 ///
 /// There is no [resizer](RouterPlan::resizer): loads of routees that share a queue say nothing. A pool that
 /// [stays](RouterPlan::stay_when_empty) can grow again. Routees that others made cannot be [added](super::Router::add).
 ///
 /// # Cost
 ///
-/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle: then it wakes
-/// the one that has been idle longest, and scans none. One is woken at a time: before it handles its message,
-/// it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
-/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once.
-/// A routee that has taken 16 messages in a row waits for 64 spin hints before the next, a microsecond or two, if fewer
-/// than 64 are there: where routees take each message as soon as it comes, to push it costs twice as much. All
-/// senders write to one place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
+/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle. If so, it wakes the
+/// routee that has been idle longest, and scans none. A `tell` wakes a single routee: before the woken routee handles
+/// its message, it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
+/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. A routee
+/// that has taken 16 messages in a row waits for 64 spin hints before the next, a microsecond or two, if fewer than 64
+/// are there. Without that wait a push costs twice as much where routees take each message as soon as it comes. All
+/// senders write to the same place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
 /// for a thread that was preempted in the middle of adding to the queue, or to the list.
 ///
-/// The idea is Akka's `BalancingPool`. There routees have no identity of their own, a broadcast may reach one
-/// of them twice, the pool has a dispatcher for itself, and what the last routee leaves in the queue is lost.
+/// The idea is Akka's `BalancingPool`. In Akka routees have no identity of their own, a broadcast may reach the same
+/// routee twice, the pool has a dispatcher for itself, and the messages that the last routee leaves in the queue are
+/// lost.
 pub struct Balancing<M: Send + 'static> {
-    /// Opened when the first routee is made, as the plan's [`RouteeSettings::queue`] says then.
+    /// Opened when the first routee is made, by the plan's [`RouteeSettings::queue`] of that time.
     queue: Arc<SharedQueue<M>>,
 }
 
@@ -124,7 +125,7 @@ impl RouterBuilder {
     /// # }
     /// ```
     ///
-    /// There is nothing to choose by another logic:
+    /// No other logic can be chosen:
     ///
     /// ```compile_fail,E0599
     /// # use pointsman::prelude::*;
@@ -168,14 +169,15 @@ impl RouterBuilder {
 
 impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     /// Makes the routees share a queue of this kind: [`Mailbox::unbounded`], or [`Mailbox::bounded`] with
-    /// [`OverflowPolicy::Reject`], [`OverflowPolicy::DropNewest`] or [`OverflowPolicy::DropOldest`]. What is dropped is counted, and is a dead letter of the
-    /// router's with the reason [`Dropped`](DeadLetterReason::Dropped). The oldest is the one that has waited longest; what a
-    /// routee has taken is not dropped any more.
+    /// [`OverflowPolicy::Reject`], [`OverflowPolicy::DropNewest`] or [`OverflowPolicy::DropOldest`]. A dropped message
+    /// is counted, and is a dead letter of the router's with the reason [`Dropped`](DeadLetterReason::Dropped). The
+    /// oldest message is the message that has waited longest; a message that a routee has taken is not dropped any
+    /// more.
     ///
-    /// Others are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
-    /// on an order by rank, and a sender cannot wait for room that any of many may make. The mailboxes of the
-    /// single routees are chosen by [`mailbox`](Self::mailbox). Room for all that a bounded queue holds is allocated at
-    /// once, so it may hold 2^24 messages ([`MailboxFault::LargeCapacity`]). In a configuration file the key is `queue`
+    /// Other mailboxes are an error when the router is created ([`MailboxFault::NotShareable`]): routees cannot agree
+    /// on an order by rank, and a sender cannot wait for room that any of many routees may make. The mailboxes of the
+    /// single routees are chosen by [`mailbox`](Self::mailbox). A bounded queue allocates all its room at once, so it
+    /// may hold at most 2^24 messages ([`MailboxFault::LargeCapacity`]). In a configuration file the key is `queue`
     /// ([`RouterSettings::queue`](crate::routing::RouterSettings::queue)).
     pub fn queue(mut self, mailbox: Mailbox) -> Self {
         self.settings.queue = Some(mailbox);
@@ -183,7 +185,7 @@ impl<M: Send + 'static> RouterPlan<M, Balancing<M>> {
     }
 }
 
-/// The same routees, but that they share the queue of the logic that comes with them.
+/// The same recipe, whose routees share the queue of the logic that is returned with it.
 pub(crate) fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<MakeWith<M>>, Balancing<M>) {
     let queue = Arc::new(SharedQueue::new());
     let logic = Balancing { queue: queue.clone() };
@@ -202,13 +204,13 @@ pub(crate) fn sharing<M: Send + 'static>(make: StdArc<MakeWith<M>>) -> (StdArc<M
     (StdArc::new(make), logic)
 }
 
-/// What a queue of this kind holds at most.
+/// Returns the capacity of a queue of this kind.
 fn bound(queue: &Mailbox) -> Option<Bound> {
     let capacity = queue.capacity.and_then(NonZeroUsize::new)?;
     let at_bound = match queue.on_full {
         OverflowPolicy::DropNewest => AtBound::DropNewest,
         OverflowPolicy::DropOldest => AtBound::DropOldest,
-        // `check_queue` has refused to wait.
+        // `check_queue` has refused a policy that waits.
         OverflowPolicy::Reject | OverflowPolicy::Wait(_) => AtBound::Refuse,
     };
     Some(Bound { capacity, at_bound })
@@ -230,7 +232,7 @@ pub(crate) fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
 }
 
 impl<M: Send + 'static> Balancing<M> {
-    /// The queue is full, and this message is to go. The one on its way is disowned.
+    /// Counts a message that the full queue drops. No delivery is open any more: `forget_open` was called before.
     #[cold]
     fn drop_by_policy(message: M, cx: &RouteContext<'_>) {
         cx.row.dropped(1);
@@ -259,12 +261,12 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
     #[inline]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         if routees.is_empty() {
-            // Those who leave empty the queue before they end, so it must not be filled on.
+            // Routees that leave empty the queue before they end, so it must not be filled any more.
             return Err(SendError::NoRoutee(message));
         }
         match self.queue.push(message) {
             Ok(pushed) => {
-                // Whoever takes it from the queue accounts for it.
+                // The routee that takes the message from the queue accounts for it.
                 cx.forget_open();
                 match pushed {
                     Pushed::Queued => {}
@@ -283,7 +285,7 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
         }
     }
 
-    /// What is in the queue; idle only if a routee is.
+    /// The load is the length of the queue, and idle only if a routee is idle.
     fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         let queued = self.queue.len();
         match routees.least_load() {

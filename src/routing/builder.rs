@@ -1,4 +1,4 @@
-//! How a router begins to be described: what its routees are.
+//! The start of a router's description: the kind of its routees.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -20,7 +20,7 @@ use std::sync::Arc as StdArc;
 #[derive(Debug)]
 pub struct RouterBuilder {
     parent: Result<AnyActorRef, String>,
-    /// `None`: it is given one.
+    /// `None`: the system generates a name.
     name: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl<M: Send + 'static> Context<M> {
     /// Starts to describe a router that is a child of this actor and is given a name: `$a`, `$b` and so on, as the actors
     /// of [`spawn`](Self::spawn) are. So any number of them can be made in one place.
     ///
-    /// What the system says of routers by their paths holds for it where a pattern matches any name.
+    /// Settings of the system for routers by path hold for it where a pattern matches any name.
     pub fn router_anonymous(&self) -> RouterBuilder {
         RouterBuilder::new(Ok(self.me().any_local()), None)
     }
@@ -78,9 +78,9 @@ impl RouterBuilder {
     /// The recipe gets the routee's context, unlike that of
     /// [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn), and all routees share it: clone what it captures.
     ///
-    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have
-    /// generated names. They begin when the router routes already: a routee finds its path, its parent and
-    /// the router itself while it is being made, and what it sends to the router is routed.
+    /// The routees are numbered in the order of their creation ([`Context::routee_index`]), and have generated names.
+    /// They begin when the router routes already: while a routee is made, it finds its path, its parent and the router
+    /// itself, and its messages to the router are routed.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -127,8 +127,8 @@ impl RouterBuilder {
         self.plan(Initial::Pool { size, make: StdArc::new(make), check })
     }
 
-    /// A router over references that others made. They are watched, but never stopped by the router; any of
-    /// them may itself be a router.
+    /// A router over references that others made. The router watches the routees and never stops them; any routee may
+    /// itself be a router.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -153,10 +153,9 @@ impl RouterBuilder {
         self.group_of(routees.into_iter().map(Routee::from))
     }
 
-    /// As [`group`](Self::group), with routees that are more than a reference: functions
-    /// [with an identity](Routee::with_identity), by which consistent hashing and
-    /// [`Router::remove`](crate::Router::remove) tell them apart, or [several](Routee::several) in the place
-    /// of one.
+    /// As [`group`](Self::group), with routees that are more than a reference: functions [with an
+    /// identity](Routee::with_identity), by which consistent hashing and [`Router::remove`](crate::Router::remove) tell
+    /// them apart, or [several](Routee::several) recipients in the place of a single routee.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -14,7 +14,8 @@ use std::panic::catch_unwind;
 use std::panic::resume_unwind;
 use std::sync::Arc as StdArc;
 
-/// The reference that others hold, and the one by which a leaving routee hands back what is counted already.
+/// Makes the reference that users hold, and the reference by which a leaving routee hands back messages that are
+/// counted already.
 pub(crate) fn references<M: Send + 'static, L: RoutingLogic<M>>(
     shared: &StdArc<SharedRouter<M>>,
     logic: &StdArc<L>,
@@ -29,7 +30,7 @@ pub(crate) fn references<M: Send + 'static, L: RoutingLogic<M>>(
     (reference, ActorRef::to_own_recipient(LeftoverRouting(routing())))
 }
 
-/// What stands behind an `ActorRef<M>` to a pool with a resizer: routes, and counts what is sent.
+/// The recipient behind an `ActorRef<M>` to a pool with a resizer: it routes, and counts what is sent.
 pub(crate) struct CountedRouting<M: Send + 'static, L> {
     routing: Routing<M, L>,
     resizing: StdArc<Resizing>,
@@ -40,7 +41,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
         self.resizing.sent(&self.routing.shared.info.head);
     }
 
-    /// A message that nobody took counts too. It comes back, unless the resizer panics.
+    /// A message that no routee took counts too. It comes back, unless the resizer panics.
     #[cold]
     fn refused(&self, refused: SendError<M>) -> SendError<M> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.sent())) {
@@ -55,7 +56,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L> {
-    /// The message goes by the table that there is; then it counts.
+    /// The message is routed by the present table, and counts afterwards.
     #[inline]
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.routing.deliver(message) {

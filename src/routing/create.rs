@@ -1,8 +1,11 @@
-//! How a router is created.
+//! The creation of a router, in this order:
 //!
-//! In this order: everything that can be known to be wrong; the head, the controller and the routees, before
-//! their first turns; the table; and only then whoever looks the router up finds what routes, and the routees
-//! begin. So no message meets a router that is not whole.
+//! 1. All that can be known to be wrong is refused.
+//! 2. The head, the controller and the routees are made, before their first turns.
+//! 3. The table is published.
+//! 4. The router can be looked up by its path, and the routees begin.
+//!
+//! So no message meets a router that is incomplete.
 
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
@@ -34,11 +37,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no
-    /// resizer, a logic or a resizer that makes no sense, an unknown dispatcher of the head or the routees, a
-    /// path that is none, [settings](crate::routing::RouterSettings) of the system that the router cannot have, and
-    /// what is said at [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn). The name is free when this returns, and what
-    /// was begun ends by itself; where the plan itself is wrong, nothing was begun.
+    /// [`SpawnError`]: a pool of size 0 that does not [stay when empty](Self::stay_when_empty) and has no resizer, a
+    /// logic or a resizer with invalid settings, an unknown dispatcher of the head or the routees, an invalid path,
+    /// [settings](crate::routing::RouterSettings) of the system that the router cannot have, and the errors of
+    /// [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn). The name is free when this returns, and actors that were
+    /// begun end by themselves; where the plan itself is wrong, no actor was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
@@ -55,8 +58,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// Creates the router as the plan says.
     pub(crate) fn create(self, parent: AnyActorRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
-        // The head state needs the head's reference, and the head its head state: its first turn is kept back. It comes
-        // in any case, also when the logic's code panics below: without a head state the head fails there, and ends.
+        // The head state needs the head's reference, and the head needs its head state: so the head's first turn is
+        // held back. The first turn comes in any case, also when the logic's code panics below: without a head state
+        // the head fails there, and ends.
         let head_state: StdArc<OnceLock<StdArc<HeadState<M, L>>>> = StdArc::default();
         let late = head_state.clone();
         let plan = Plan {
@@ -75,12 +79,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         };
         let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
         let head = held.actor().any_local();
-        // Dropped before `held`, after which the head begins.
+        // Dropped before `held`: the drop of `held` lets the head begin.
         let unmade = AbortGuard(Some(head.clone()));
         let resizing = self
             .resizer
             .map(|resizer| StdArc::new(Resizing::new(resizer, || apply(Head::<M, L>::triggered))));
-        // With a resizer, which the system may have given to it, the pool grows instead.
+        // A pool with a resizer, which the system may have given to it, grows instead of ending.
         let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
         let found_empty = ends_when_found_empty.then(end_if_found_empty::<M, L>);
         let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
@@ -125,7 +129,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             } else {
                 made.publish_with(&mut routees);
             }
-            // Who looks the router up by its path finds what routes.
+            // A look-up by the router's path finds the reference that routes.
             head.core().children.set_front(reference.clone());
             Ok((routees, controller))
         });
@@ -146,8 +150,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 Ok(Router { reference, head, shared })
             }
             Err(error) => {
-                // This may be the last to have what is the user's, if the head ends at once on another thread: before the
-                // error lies where it is returned.
+                // `unmade` may hold the last share of the user's values, if the head ends at once on another thread. So
+                // it is dropped before the error lies where it is returned.
                 drop(unmade);
                 drop(held);
                 drop_guarded(head_state);
@@ -156,7 +160,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
     }
 
-    /// Refuses what can be seen to be wrong before anything is created.
+    /// Refuses faults that can be seen before anything is created.
     fn check(&self, parent: &AnyActorRef) -> Result<(), SpawnError> {
         let path = || self.path(parent);
         let system = &parent.core().system;
@@ -186,9 +190,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 }
 
-/// The head of a router that is not made yet. Should it come to nothing, also by a panic in the user's code, the head
-/// stops: without a head state it could only fail, and whoever judges that might restart it for ever. Its name is free at once,
-/// since the caller has nothing by which to wait for the end.
+/// The head of a router that is not complete yet. Should the creation fail, also by a panic in the user's code, the
+/// head stops: without a head state it could only fail, and its supervisor might restart it for ever. Its name is free
+/// at once, since the caller has nothing by which to wait for the end.
 struct AbortGuard(Option<AnyActorRef>);
 
 impl AbortGuard {

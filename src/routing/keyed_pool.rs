@@ -19,9 +19,9 @@ use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
-    /// As [`pool`](Self::pool), of routees that take the bare message: the router takes it as [`Keyed`], routes by the
-    /// envelope, and strips it off. For actors whose messages hold no key, and do not know that they are hashed. Akka's
-    /// `ConsistentHashableEnvelope`.
+    /// As [`pool`](Self::pool), of routees that take the bare message: the router takes the message as [`Keyed`],
+    /// routes by that envelope, and strips it off. For actors whose messages hold no key, and that do not know of
+    /// hashing. Akka's `ConsistentHashableEnvelope`.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -47,8 +47,9 @@ impl RouterBuilder {
     /// # Delivery
     ///
     /// A message that its routee refuses keeps its key, and is routed on or comes back whole. A message that a routee
-    /// *leaves behind* (at its deadline, by a failure, by its own stop after a farewell) has lost its key in the mailbox,
-    /// so it is a dead letter and is not routed again. A removal without a deadline leaves nothing behind.
+    /// *leaves behind* (at its deadline, by a failure, by its own stop after a farewell) has lost its key in the
+    /// mailbox. So that message is a dead letter and is not routed again. A removal without a deadline leaves nothing
+    /// behind.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl RouterBuilder {
     }
 }
 
-/// Takes the key off before a routee gets the message.
+/// Strips the key off before a routee gets the message.
 struct Strip<M> {
     target: ActorRef<M>,
 }
@@ -112,7 +113,7 @@ impl<K: Send + 'static, M: Send + 'static> Recipient<Keyed<K, M>> for Strip<M> {
         self.target.place()
     }
 
-    /// The router cannot take what is left in the mailbox, which has no key any more.
+    /// Leftovers in the mailbox have no key any more, so the router cannot take them.
     fn leave(&self, leave: Leave<Keyed<K, M>>, leaving: Leaving) {
         let router = ActorRef::to_own_recipient(EmptyRoutee);
         let farewell = leave.farewell.map(Keyed::into_message);

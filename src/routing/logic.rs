@@ -1,4 +1,4 @@
-//! What a routing logic is, and how one that picks a routee is run: `select`, deliver, and select again where
+//! The trait of routing logics, and the run of a logic that picks a routee: `select`, deliver, and select again where
 //! that routee has stopped.
 
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
@@ -31,102 +31,102 @@ use std::any::Any;
 /// }
 /// ```
 ///
-/// One that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers
-/// by [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the
+/// A logic that picks several routees, or makes the routee itself, overrides [`route`](Self::route) and delivers by
+/// [`RouteContext::deliver_to_each`] or [`RouteContext::deliver`]: see the
 /// [guide](crate::guide::routers#a-logic-of-your-own).
 ///
 /// # Concurrency
 ///
-/// [`select`](Self::select), [`route`](Self::route) and [`load`](Self::load) run on the senders' threads, many
-/// at a time. A panic unwinds to the sender; the message is a dead letter. All else runs where the router is
+/// [`select`](Self::select), [`route`](Self::route) and [`load`](Self::load) run on the senders' threads, many at a
+/// time. A panic unwinds to the sender; the message is a dead letter. All other methods run where the router is
 /// created, and [`prepare`](Self::prepare) also where its routees change.
 ///
-/// # What routees leave behind
+/// # Leftovers
 ///
-/// What a routee that ends before it is done leaves behind goes to one other, by [`select`](Self::select),
-/// whatever `route` does: it was for one. Where `select` picks nobody it is a dead letter.
+/// A routee that ends before it is done leaves messages behind. Each of these was for a single routee, so it goes to a
+/// single other routee by [`select`](Self::select), whatever `route` does. Where `select` picks none it is a dead
+/// letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
-    /// Chooses one routee. An index that does not exist makes the message a dead letter that says so.
+    /// Chooses a routee. An index that does not exist makes the message a dead letter with that reason.
     ///
-    /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a
-    /// router that is empty or full; as often as there are routees. Nobody gets the message whom this does not
-    /// choose.
+    /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a router that
+    /// is empty or full; as often as there are routees. Only a routee that this method chooses gets the message.
     fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
 
-    /// Routes one message. By default: [`select`](Self::select), and once more for each routee that turns out
-    /// to have stopped. A logic that needs the message by value (to clone it, say) overrides this, and
-    /// delivers by [`RouteContext::deliver`].
+    /// Routes a message. By default: [`select`](Self::select), and once more for each routee that turns out to have
+    /// stopped. A logic that needs the message by value (to clone it, say) overrides this, and delivers by
+    /// [`RouteContext::deliver`].
     ///
     /// # Errors
     ///
-    /// The message comes back if nobody took it.
+    /// The message comes back if no routee took it.
     #[inline(always)]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         route_to_one(self, message, routees, cx)
     }
 
-    /// Makes what the logic wants to look up in a new table, such as a hash ring: kept with the table, found
-    /// by [`Routees::prepared`]. Runs whenever the routees change, on the thread that changes them.
+    /// Makes the index that the logic looks up in a new table, such as a hash ring. The index is kept with the table,
+    /// and found by [`Routees::prepared`]. Runs whenever the routees change, on the thread that changes them.
     fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {
         let _ = routees;
         None
     }
 
-    /// How many bytes take what [`prepare`](Self::prepare) has made: counted where replaced tables are
-    /// [bounded](super::RouterPlan::old_tables_max). By default the size of the value itself; a logic whose index has
-    /// memory of its own, such as a `Vec`, adds that.
+    /// Returns the size in bytes of the index that [`prepare`](Self::prepare) has made. The size counts where replaced
+    /// tables are [bounded](super::RouterPlan::old_tables_max). By default it is the size of the value itself; a logic
+    /// whose index has memory of its own, such as a `Vec`, adds that.
     fn prepared_bytes(&self, prepared: &(dyn Any + Send + Sync)) -> usize {
         size_of_val(prepared)
     }
 
-    /// How much there is to do behind a router of this logic: by default as much as its least loaded routee
-    /// has.
+    /// Returns the load of a router of this logic: by default the load of its least loaded routee.
     fn load(&self, routees: &Routees<M>) -> RecipientLoad {
         routees.least_load()
     }
 
-    /// Says what is wrong with the logic's own settings: the router is not created then.
+    /// Checks the logic's own settings: with an error the router is not created.
     ///
     /// # Errors
     ///
-    /// What is wrong, the value, the bound.
+    /// A text that says the fault, the value and the bound.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// The name by which [`RouterSettings::router`] asks for this logic: of one of this crate's without `-pool` or
-    /// `-group`; one that is [registered](crate::SystemBuilder::routing_logic) is asked for by exactly its name. A
-    /// router whose code has the logic that its settings name keeps it. By default none.
+    /// Returns the name by which [`RouterSettings::router`] asks for this logic. The name of a logic of this crate has
+    /// no `-pool` or `-group`; a [registered](crate::SystemBuilder::routing_logic) logic is asked for by exactly its
+    /// name. A router whose code has the logic that its settings name keeps it. By default none.
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// Takes what the router's settings say of this logic. Called once, before the router is created, if the
-    /// system says anything of it; by default nothing is taken.
+    /// Takes the router's settings for this logic. Called once, before the router is created, if the system has
+    /// settings for the router; by default nothing is taken.
     fn configure(&mut self, settings: &RouterSettings) {
         let _ = settings;
     }
 
-    /// The routees that this logic finds or makes itself, for a
-    /// [group by configuration](super::RouterBuilder::group_from_config) whose settings name the logic and no
-    /// [paths](RouterSettings::routees_paths). Called once, after [`configure`](Self::configure) and before the router is
-    /// created, on the thread that creates it. The references are a group's: whoever made the actors ends them, also
-    /// if the router cannot be created.
+    /// Makes or finds the routees of this logic, for a [group by
+    /// configuration](super::RouterBuilder::group_from_config) whose settings name the logic and no
+    /// [paths](RouterSettings::routees_paths). Called once, after [`configure`](Self::configure) and before the router
+    /// is created, on the thread that creates it. The references are those of a group: the creators of the actors end
+    /// them, also if the router cannot be created.
     ///
     /// An empty list is a group without routees: for a logic that overrides [`route`](Self::route) and delivers to
-    /// references of its own. By default `None`: the logic makes none, and the router is refused for want of paths.
+    /// references of its own. By default `None`: the logic makes no routees, and the router is refused since it has no
+    /// paths.
     ///
     /// # Errors
     ///
-    /// What is wrong, for people: the router is not created, and
-    /// [`SectionFault::Refused`](crate::settings::section_fault::SectionFault::Refused) says so.
+    /// A text that says the fault, for people: the router is not created, and
+    /// [`SectionFault::Refused`](crate::settings::section_fault::SectionFault::Refused) carries the text.
     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<M>>>, String> {
         let _ = system;
         Ok(None)
     }
 
-    /// What the router gets whose settings name `other`: by default that. A logic around another keeps itself
-    /// around `other`.
+    /// Returns the logic of a router whose settings name `other`: by default `other`. A logic that wraps another logic
+    /// wraps `other` instead.
     fn replaced_by(self: Box<Self>, other: Box<dyn RoutingLogic<M>>) -> Box<dyn RoutingLogic<M>> {
         other
     }
@@ -177,7 +177,7 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
     }
 }
 
-/// Delivers to the routee that the logic selects, and to another one for each that turns out to have stopped.
+/// Delivers to the routee that the logic selects, and selects again for each routee that turns out to have stopped.
 #[inline(always)]
 pub(crate) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     logic: &L,
@@ -192,7 +192,7 @@ pub(crate) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     }
 }
 
-/// Delivers to the routee that the logic selects. `Closed` says that another one is to be selected.
+/// Delivers to the routee that the logic selects. `Closed` says that another routee is to be selected.
 #[inline(always)]
 fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     logic: &L,
@@ -206,7 +206,7 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     }
 }
 
-/// Delivers to the routee of this index. `Closed` says that another one is to be chosen.
+/// Delivers to the routee of this index. `Closed` says that another routee is to be chosen.
 #[inline(always)]
 pub(crate) fn deliver_to<M: Send + 'static>(
     index: usize,
@@ -223,8 +223,8 @@ pub(crate) fn deliver_to<M: Send + 'static>(
     }
 }
 
-/// The routee selected first has stopped. Out of the way, so that a message whose first routee takes it is
-/// not moved for the others. Returns what was refused.
+/// Selects again after the first routee has stopped. This function is apart from the ordinary path, so a message that
+/// its first routee takes is not moved for the others. Returns the refused message.
 #[cold]
 #[inline(never)]
 fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
@@ -234,7 +234,7 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     cx: &RouteContext<'_>,
 ) -> Option<SendError<M>> {
     let mut message = message;
-    // Each routee may have stopped once; one selection more finds that nobody is left.
+    // Each routee may have stopped once; a last selection finds that none is left.
     for refusals in 1..=routees.len() {
         cx.refusals.set(refusals);
         let index = match logic.select(&message, routees, cx) {

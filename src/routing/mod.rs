@@ -1,4 +1,4 @@
-//! Routers: a message is routed in its sender's thread, by the reference that it is sent through.
+//! Routers: the reference of a router routes each message on the thread of its sender.
 //!
 //! ```text
 //!                     tell                        ┌────────────┐
@@ -10,68 +10,71 @@
 //!                                                 └────────────┘
 //! ```
 //!
-//! One message's way:
+//! The way of a message:
 //!
-//! 1. [`tell`](crate::ActorRef::tell) counts the message as sent, sees that what stands behind the reference
-//!    is no actor, and hands it to the `Routing` there (`routing_ref.rs`), which holds the
-//!    [logic](RoutingLogic) and shares with the head the published table of routees. What comes back from it
-//!    is a dead letter; `try_tell` hands it back.
-//! 2. `Routing::deliver` counts a hop, so that a circle of routers is found; refuses if the router has
-//!    stopped; and reads the table, without a read-modify-write.
-//! 3. [`RoutingLogic::route`] runs over the table, with a [`RouteContext`] that keeps the books. By default
-//!    it [selects](RoutingLogic::select) one routee, and another for each that turns out to have stopped
-//!    (`logic.rs`).
-//! 4. [`RouteContext::deliver`] pushes the message straight into that routee's mailbox, and wakes it if it
-//!    was idle. If the routee is a router, its way begins here at 2.
-//! 5. The context settles what has no outcome yet (`route_context.rs`). Where nobody took the message, and
-//!    the head has published another table meanwhile, it is routed again from 2 on.
+//! 1. [`tell`](crate::ActorRef::tell) counts the message as sent, sees that the recipient behind the reference is no
+//!    actor, and hands the message to the `Routing` there (`routing_ref.rs`). `Routing` holds the [logic](RoutingLogic)
+//!    and shares the published routee table with the head. A message that comes back is a dead letter; `try_tell` hands
+//!    it back.
+//! 2. `Routing::deliver` counts a hop, so that a circle of routers is found; refuses if the router has stopped; and
+//!    reads the table, without a read-modify-write.
+//! 3. [`RoutingLogic::route`] runs over the table, with a [`RouteContext`] that counts the deliveries. By default it
+//!    [selects](RoutingLogic::select) a routee, and another for each that turns out to have stopped (`logic.rs`).
+//! 4. [`RouteContext::deliver`] pushes the message straight into the mailbox of that routee, and wakes the routee if it
+//!    was idle. If the routee is a router, the way of the message begins there at 2.
+//! 5. The context settles deliveries that have no outcome yet (`route_context.rs`). Where no routee took the message,
+//!    and the head has published another table meanwhile, the message is routed again from 2 on.
 //!
-//! The head never sees an ordinary message: it manages.
+//! The head sees no ordinary message: it manages the routees.
 //!
 //! | logic | chooses | file |
 //! |---|---|---|
 //! | [`RoundRobin`] | each in turn, one cursor for each sender, an actor or a thread | `round_robin.rs` |
 //! | [`Random`] | any, with equal chance | `random.rs` |
-//! | [`SmallestMailbox`] | the one with the least to do | `smallest_mailbox.rs` |
-//! | [`TwoChoices`] | of two drawn at random, the one with less to do | `two_choices.rs` |
-//! | [`Balancing`] | nobody: the routees of a [balancing pool](RouterBuilder::balancing_pool) share one queue, and take from it | `balancing.rs` |
+//! | [`SmallestMailbox`] | the routee with the least to do | `smallest_mailbox.rs` |
+//! | [`TwoChoices`] | of two drawn at random, the routee with less to do | `two_choices.rs` |
+//! | [`Balancing`] | none: the routees of a [balancing pool](RouterBuilder::balancing_pool) share a queue, and take from it | `balancing.rs` |
 //! | [`Broadcast`] | all | `broadcast.rs` |
 //! | [`BroadcastIf`] | all for some messages, and another logic for the rest | `broadcast_if.rs` |
 //! | [`ScatterGatherFirstCompleted`] | all, and takes the first success | `scatter_gather.rs` |
-//! | [`TailChopping`] | one, and another each time that no answer has come for a while | `tail_chopping.rs` |
+//! | [`TailChopping`] | a routee, and another each time that no answer has come for a while | `tail_chopping.rs` |
 //! | [`ConsistentHashing`] | by a key in the message, so that equal keys meet the same routee | `consistent_hashing.rs` |
-//! | [`RoutingLogic`] | what you say | `logic.rs` |
+//! | [`RoutingLogic`] | by your own code | `logic.rs` |
 //!
-//! | router | whose routees | file |
+//! | router | its routees | file |
 //! |---|---|---|
 //! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
 //! | a [keyed pool](RouterBuilder::keyed_pool) | the same, and take the message without the key that it is routed by | `keyed_pool.rs` |
 //! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
-//! | a [group by path](RouterBuilder::group_at) | are whoever stands at a path when a message is sent | `path_group.rs` |
+//! | a [group by path](RouterBuilder::group_at) | are the actors at a path when a message is sent | `path_group.rs` |
 //! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `router_value.rs` |
 //!
 //! When to take which, with a drawing and an example of each: [the guide](crate::guide::routers).
 
 // In reading order:
 //
-// - What routes: `logic.rs` what a logic is, `routees.rs` the table that it chooses from, `routing_ref.rs` what
-//   stands behind the reference and runs it, `route_context.rs` one message's way and its books; then a file
-//   for each logic. What several logics need: `thread_rng.rs`, random numbers; `first_reply.rs`, one question to
-//   several routees; `key.rs` and `hash_ring.rs`, consistent hashing. Outside this folder:
-//   `ask/fork.rs`, one routee's part in a race; `core/copies.rs`, which messages are not routed
-//   again; `dispatch/shared_queue.rs`, the queue that a balancing pool shares, and `actor/shared_queue_turn.rs`, a
-//   routee's turn with it.
-// - `ask_all.rs`: one request to every routee, with an answer of each.
-// - What may be a routee besides a reference: `path_group.rs` the actors at a path, `routee_set.rs` several and
-//   none.
-// - How a router comes to be: `builder.rs` says what its routees are, `plan.rs` all else, `create.rs` makes
-//   it. `deployed/` is how it follows what the system says of its path: its `mod.rs` names the files.
-// - What manages it: `router.rs` the handle, `messages.rs` the messages to the head, `head.rs` the head,
-//   `head_state.rs` what the head keeps over its restarts; `removal.rs` how routees leave and a router ends, with
-//   `actor/leave_router.rs` for the routee's part; `old_tables.rs` how changes wait for memory; `controller.rs` an actor that changes the logic; `resizer/` how a
-//   pool's size follows its load; `empty_pool.rs` pools that end with the message that finds them empty.
+// - `logic.rs`: the trait of logics.
+// - `routees.rs`, `routee_set.rs`, `path_group.rs`: the table, and routees that are more than a reference.
+// - `routing_ref.rs`: the recipient behind the reference of a router; it runs the logic.
+// - `route_context.rs`: the way of a message, and the count of its deliveries.
+// - `logics/`: a file for each logic. Several logics share `thread_rng.rs` (random numbers), `first_reply.rs` (a
+//   request to several routees), `hash_key.rs` and `hash_ring.rs` (consistent hashing).
+// - `ask_all.rs`: a request to every routee, with an answer of each.
+// - `builder.rs`, `plan.rs`, `create.rs`: the kind of the routees, all else of the description, and the creation.
+// - `settings/`: routers that follow the settings of the system for their paths.
+// - `router.rs`: the handle.
+// - `head/`: the head, its messages, its state, the removal of routees, and the controller.
+// - `resizer/`: pools whose size follows their load.
 // - `router_value.rs`: routing without a head.
-// - `goakt/`: all this described in GoAkt's words.
+// - `goakt/`: routers in GoAkt's words.
+//
+// Outside this folder:
+//
+// - `ask/fork.rs`: the part of a routee in a first-reply race.
+// - `core/copies.rs`: messages that are not routed again.
+// - `actor/leave_router.rs`: the part of a routee in its removal.
+// - `dispatch/shared_queue.rs`, `actor/shared_queue_turn.rs`: the queue of a balancing pool, and a routee's turn with
+//   it.
 
 pub(crate) mod ask_all;
 pub(crate) mod balancing;

@@ -1,7 +1,7 @@
-//! Routees that are paths: whoever stands there when a message is sent.
+//! Routees that are paths: each stands for the actors at the path when a message is sent.
 //!
-//! A message has been counted as sent to the router when it comes here. What becomes of it is settled here:
-//! each copy of it is handed on or a dead letter, with the path at which it came to nothing.
+//! A message has been counted as sent to the router when it comes here. Its outcome is settled here: each copy of it is
+//! handed on, or is a dead letter with the path at which it found no recipient.
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -18,14 +18,14 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
-    /// A router over paths: each is one routee, and stands for whoever is there when a message is sent. So
-    /// actors may come, go and come again, before and after the router is created. As in Akka's groups,
-    /// nobody is watched, and no path ever leaves the list by itself.
+    /// A router over paths: each path is a routee, and stands for the actors there when a message is sent. So actors
+    /// may come, go and come again, before and after the router is created. As in Akka's groups, no actor is watched,
+    /// and no path ever leaves the list by itself.
     ///
-    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are
-    /// wildcards within one name, as in a [selection](crate::SystemRef::select); a path with wildcards is one
-    /// routee too, and each actor that it selects gets a copy. The router itself is never selected by a
-    /// wildcard. Paths can be added and removed while the router runs: see [`Routee::selected`].
+    /// A relative path begins at the router's head: `"../b"` is a sibling of the router. `*` and `?` are wildcards
+    /// within a name, as in a [selection](crate::SystemRef::select); a path with wildcards is a single routee too, and
+    /// each actor that it selects gets a copy. The router itself is never selected by a wildcard. Paths can be added
+    /// and removed while the router runs: see [`Routee::selected`].
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -46,11 +46,11 @@ impl RouterBuilder {
     ///
     /// # Delivery
     ///
-    /// Where nobody is, and where the only actors take another type of message, the message is a dead letter
-    /// whose recipient is that path ([`DeadLetterReason::NoActor`](crate::DeadLetterReason::NoActor),
+    /// Where no actor is, or only actors of another message type, the message is a dead letter with that path as its
+    /// recipient ([`DeadLetterReason::NoActor`](crate::DeadLetterReason::NoActor),
     /// [`OtherType`](crate::DeadLetterReason::OtherType)); it does not go to the next routee, and
-    /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors those of another
-    /// type are passed over.
+    /// [`try_tell`](ActorRef::try_tell) does not get it back. Of several selected actors, actors of another type are
+    /// passed over.
     ///
     /// # Cost
     ///
@@ -59,7 +59,7 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for an invalid path.
     pub fn group_at<M: Clone + Send + 'static>(
         self,
         paths: impl IntoIterator<Item = impl Into<String>>,
@@ -72,8 +72,8 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for what is no path in this system,
-    /// and [`SpawnError::RouteeWildcard`] for one with a wildcard.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::RouteePath`] for an invalid path, and
+    /// [`SpawnError::RouteeWildcard`] for a path with a wildcard.
     pub fn group_at_exact<M: Send + 'static>(
         self,
         paths: impl IntoIterator<Item = impl Into<String>>,
@@ -85,15 +85,15 @@ impl RouterBuilder {
 
 impl<M: Clone + Send + 'static> Routee<M> {
     /// A path as a routee: it stands for the actors that the selection finds when a message is sent. Akka's
-    /// `ActorSelectionRoutee`. `Routee::from(selection)` is the same, so that a selection can be given wherever a routee
-    /// is taken: to [`Router::add`](super::Router::add) and [`remove`](super::Router::remove), to
+    /// `ActorSelectionRoutee`. `Routee::from(selection)` is the same, so a selection can be given wherever a routee is
+    /// taken: to [`Router::add`](super::Router::add) and [`remove`](super::Router::remove), to
     /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](crate::routing::RouterValue).
     ///
-    /// The routee equals every other of an equal selection, and by such a routee it is removed. Its identity on hash
-    /// rings is the selection's text. Its load is unknown, so that
-    /// [`SmallestMailbox`](crate::routing::SmallestMailbox) takes it last, as in Akka. The selected actors are not watched, and the
-    /// routee never leaves a router by itself. A path with wildcards is one routee, and each actor that it selects gets a
-    /// copy; the router itself is never selected by a wildcard.
+    /// The routee equals every routee of an equal selection, and is removed by such a routee. Its identity on hash
+    /// rings is the selection's text. Its load is unknown, so [`SmallestMailbox`](crate::routing::SmallestMailbox)
+    /// takes it last, as in Akka. The selected actors are not watched, and the routee never leaves a router by itself.
+    /// A path with wildcards is a single routee, and each actor that it selects gets a copy; the router itself is never
+    /// selected by a wildcard.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -115,8 +115,8 @@ impl<M: Clone + Send + 'static> Routee<M> {
     ///
     /// # Delivery
     ///
-    /// As in a [group by path](RouterBuilder::group_at): where nobody is, and where the only actors take another type of
-    /// message, the message is a dead letter with that path, and does not go to the next routee.
+    /// As in a [group by path](RouterBuilder::group_at): where no actor is, or only actors of another message type, the
+    /// message is a dead letter with that path, and does not go to the next routee.
     pub fn selected(selection: Selection) -> Self {
         selected(selection, Some(fan_out))
     }
@@ -148,7 +148,8 @@ impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
     }
 }
 
-/// A selection with a wildcard was to be a routee that needs no copies of messages: see [`Routee::selected_one`].
+/// The error for a selection with a wildcard in the place of a routee that needs no copies of messages: see
+/// [`Routee::selected_one`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WildcardError {
@@ -187,7 +188,7 @@ pub(crate) fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, 
     cx.settle();
 }
 
-/// Says what is wrong with a routee's path, seen from a router's parent or head.
+/// Checks the path of a routee, seen from a router's parent or head.
 pub(crate) fn check<M: Send + 'static>(
     paths: &[String],
     fan_out: Option<FanOut<M>>,

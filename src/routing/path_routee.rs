@@ -26,14 +26,14 @@ pub(crate) fn path_ref<M: Send + 'static>(
 /// Delivers a copy to each of several actors.
 pub(crate) type FanOut<M> = fn(&RouterInfo, M, &[ActorRef<M>]);
 
-/// What stands behind the reference of such a routee.
+/// The recipient behind the reference of such a routee.
 pub(crate) struct PathRecipient<M> {
     path: StdArc<WrittenPath<M>>,
     info: StdArc<RouterInfo>,
 }
 
 impl<M: Send + 'static> PathRecipient<M> {
-    /// Whom a message goes to now, and where nobody takes it.
+    /// Returns the actors that a message goes to now, or the reason why there is none.
     fn find(&self) -> Result<Vec<ActorRef<M>>, PathLookupFailure> {
         let mut actors = match self.path.selection.resolve() {
             Found::Missing(path) => return Err(PathLookupFailure::Nobody(path)),
@@ -52,8 +52,9 @@ impl<M: Send + 'static> PathRecipient<M> {
         }
     }
 
-    /// Passes the message on as a copy. It may be one: who sends copies tells the routee so once, and that is the path,
-    /// where somebody else may stand by now. So whoever is found by a path is told before each message.
+    /// Passes the message on as a copy. A sender of copies announces them to the routee once. Here the routee is the
+    /// path, and another actor may stand at the path by now. So each actor that the path finds is told before each
+    /// message.
     fn pass_on(target: &ActorRef<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
         target.expect_copies();
         target.forward_counted(message)
@@ -66,7 +67,7 @@ impl<M: Send + 'static> PathRecipient<M> {
     }
 }
 
-/// Why nobody is there.
+/// The reason why a path found no actor.
 pub(crate) enum PathLookupFailure {
     Nobody(ActorPath),
     OtherType(WrongType),
@@ -84,19 +85,20 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
             Ok(targets) => match (&*targets, self.path.fan_out) {
                 ([_, _, ..], Some(fan_out)) => fan_out(&self.info, message, &targets),
                 ([target, ..], _) => match Self::pass_on(target, message) {
-                    // It is as if it had gone: the path is taken or not.
+                    // The same outcome as if the actor had gone: either an actor at the path takes the message, or none
+                    // does.
                     Err(SendError::Closed(message)) => {
                         self.refuse_at_path(message, DeadLetterReason::Stopped, target.path());
                     }
                     done => return done,
                 },
-                ([], _) => unreachable!("somebody was found"),
+                ([], _) => unreachable!("an actor was found"),
             },
         }
         Ok(DeliveryStatus::Passed)
     }
 
-    /// Who is there now, if it can only be one.
+    /// Returns the actor at the path now, if the path can only stand for a single actor.
     fn untyped(&self) -> Option<AnyActorRef> {
         match self.path.selection.resolve() {
             Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
@@ -113,7 +115,7 @@ impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
     }
 }
 
-/// One path of one router is one place.
+/// The same path of the same router is the same recipient.
 impl<M: 'static> SameRecipient for PathRecipient<M> {
     fn is_like(&self, other: &Self) -> bool {
         self.path.selection == other.path.selection && self.info.head == other.info.head
@@ -128,10 +130,10 @@ impl<M: 'static> SameRecipient for PathRecipient<M> {
     }
 }
 
-/// A path as it was written, and what it selects.
+/// A path as it was written, and the actors that it selects.
 pub(crate) struct WrittenPath<M> {
     pub selection: Selection,
-    /// What hash rings know it by.
+    /// The identity on hash rings.
     pub text: Box<str>,
     /// There if the selection may have wildcards.
     pub fan_out: Option<FanOut<M>>,

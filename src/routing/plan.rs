@@ -1,4 +1,4 @@
-//! A described router: all that is said of it before it is created.
+//! A router plan: the description of a router before it is created.
 
 use crate::actor::actor::Actor;
 use crate::actor::mailbox_choice::MailboxKind;
@@ -54,46 +54,46 @@ use std::time::Duration;
 #[must_use = "nothing is created before `spawn`"]
 pub struct RouterPlan<M: Send + 'static, L> {
     pub(crate) parent: Result<AnyActorRef, String>,
-    /// `None`: it is given one.
+    /// `None`: the system generates a name.
     pub(crate) name: Option<String>,
     pub(crate) members: Initial<M>,
     pub(crate) logic: Guarded<L>,
     pub(crate) settings: RouteeSettings,
     pub(crate) strategy: Strategy,
     pub(crate) stays_when_empty: bool,
-    /// It stays, until a message finds it empty.
+    /// The router stays when it is empty, until a message finds it empty.
     pub(crate) ends_when_found_empty: bool,
     pub(crate) head_dispatcher: Option<String>,
-    /// What is done about a failure of the head, instead of what its parent would do.
+    /// Decides about failures of the head, instead of the strategy of its parent.
     pub(crate) head_on_failure: Option<Strategy>,
     pub(crate) leave: LeavePlan<M>,
     pub(crate) old_tables: OldTablesPlan,
     pub(crate) controller: Option<Box<MakeController<L>>>,
-    /// What was said in an order that makes no sense.
+    /// The fault of a method that was called in an invalid order.
     pub(crate) fault: Option<&'static str>,
     pub(crate) resizer: Option<Guarded<Box<dyn Resizer>>>,
     pub(crate) abilities: Capabilities<M>,
-    /// The system must say what kind of router it is.
+    /// The settings of the system must name the kind of router.
     pub(crate) is_from_config: bool,
 }
 
-/// How a pool's routees run, as the code says; what the system says of them is in
+/// The settings of a pool's routees from the code. The settings from the system are in
 /// [`RouterSettings`](crate::routing::RouterSettings) and its deployment.
 #[derive(Clone)]
 pub(crate) struct RouteeSettings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
     pub stash_capacity: Option<u32>,
-    /// The queue that they share, in a balancing pool.
+    /// The queue that the routees of a balancing pool share.
     pub queue: Option<Mailbox>,
-    /// They are named by their numbers, `r0` and so on; otherwise their names are generated.
+    /// The routees are named by their numbers, `r0` and so on; otherwise their names are generated.
     pub are_numbered: bool,
-    /// They take other messages than the router: they are [`NewRoutee::Behind`] another reference.
+    /// The routees take other messages than the router: each is behind another reference ([`NewRoutee::Behind`]).
     pub are_behind: bool,
 }
 
 impl RouteeSettings {
-    /// Of the routee of this number.
+    /// The plan of the routee of this number.
     pub(crate) fn plan(&self, head: &AnyActorRef, routee_index: u32) -> Plan {
         Plan {
             parent: Ok(head.clone()),
@@ -106,7 +106,7 @@ impl RouteeSettings {
         }
     }
 
-    /// Says what can be known to be wrong with routees of type `A` and their mailboxes.
+    /// Refuses faults that can be known of routees of type `A` and their mailboxes.
     pub(crate) fn check<A: Actor>(
         &self,
         parent: &AnyActorRef,
@@ -114,7 +114,7 @@ impl RouteeSettings {
     ) -> Result<(), SpawnError> {
         let system = &parent.core().system;
         if system.has_deployments() {
-            // They may choose another mailbox.
+            // The routees may choose another mailbox.
             return Ok(());
         }
         self.mailbox.choose::<A>(system, self.dispatcher.as_deref(), path).map(drop)
@@ -124,7 +124,7 @@ impl RouteeSettings {
 pub(crate) type MakeWith<M> =
     dyn Fn(&AnyActorRef, u32, &RouteeSettings) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
-/// Says what can be known to be wrong with routees before there is one. Gets the parent of the head.
+/// Refuses faults that can be known of routees before there is one. Gets the parent of the head.
 pub(crate) type CheckRoutee =
     fn(&AnyActorRef, &RouteeSettings, &dyn Fn() -> String) -> Result<(), SpawnError>;
 
@@ -134,7 +134,7 @@ pub(crate) enum Initial<M: Send + 'static> {
     Paths { paths: Vec<String>, fan_out: Option<FanOut<M>> },
 }
 
-/// Restarts of a failing routee, unless told otherwise.
+/// The restarts of a failing routee by default.
 const RESTARTS: u32 = 3;
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 
@@ -179,7 +179,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
 }
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
-    /// The same with the logic that `change` makes of its own.
+    /// The same plan with the logic that `change` makes of its logic.
     pub(crate) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
         let fault =
             self.controller.map(|_| "a controller was given before it: call `controller` after `logic`");
@@ -204,12 +204,12 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         }
     }
 
-    /// Where the router will stand below this parent; a name that it is given is not known yet.
+    /// Returns the path of the router below this parent; a generated name is not known yet.
     pub(crate) fn path(&self, parent: &AnyActorRef) -> String {
         format!("{}/{}", parent.path().as_str().trim_end_matches('/'), self.shown_name())
     }
 
-    /// The name, or what errors call it before it is given one.
+    /// Returns the name, or the word that errors use before a name is generated.
     pub(crate) fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or("$")
     }
@@ -227,40 +227,37 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the routees run
-    /// on. No message passes through the head: this is for management that must not wait behind other actors.
+    /// Runs the router's head on the dispatcher of this name instead of `"default"`, whatever the dispatcher of the
+    /// routees. No message passes through the head: this is for management that must not wait behind other actors.
     pub fn head_dispatcher(mut self, name: &str) -> Self {
         self.head_dispatcher = Some(name.to_owned());
         self
     }
 
-    /// Says what happens to a failing routee of a pool: by default it is restarted, at most 3 times a minute,
-    /// and the others are left alone. A restart keeps the routee in its place: same reference, mailbox and
-    /// number.
+    /// Decides about a failing routee of a pool: by default it is restarted, at most 3 times a minute, and the others
+    /// are left alone. A restart keeps the routee in its place: same reference, mailbox and number.
     ///
-    /// This is the one place to say it: routees have no builder of their own, and routees added from
-    /// elsewhere are judged by their own parents. A routee that fails while it is made is stopped, unless a
-    /// [decider](Strategy::decide) says otherwise.
+    /// This is the only place for it: routees have no builder of their own, and routees added from elsewhere are judged
+    /// by their own parents. A routee that fails while it is made is stopped, unless a [decider](Strategy::decide) says
+    /// otherwise.
     ///
-    /// A routee that is stopped, for instance beyond its limit of restarts, leaves the table, and nobody takes its
-    /// place: the pool is one smaller until it is [resized](super::Router::resize_to) or its
-    /// [resizer](Self::resizer) grows it. When the last one has stopped the pool ends, unless it
-    /// [stays when empty](Self::stay_when_empty) or has a resizer.
+    /// A routee that is stopped, for instance beyond its restart limit, leaves the table, and no routee takes its
+    /// place: the pool is smaller by a routee until it is [resized](super::Router::resize_to) or its
+    /// [resizer](Self::resizer) grows it. When the last routee has stopped the pool ends, unless it [stays when
+    /// empty](Self::stay_when_empty) or has a resizer.
     ///
-    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent
-    /// decides for the router as a whole: resume lets all go on, the failing one with its state; a restart
-    /// keeps the list and restarts every routee in its place; a stop ends the router. Meanwhile all own
-    /// routees pause, and messages are routed into their mailboxes. What limits such restarts is what the
-    /// parent says of the router.
+    /// With [`Strategy::escalate`], Akka's default, the head fails with the same cause, and its parent decides for the
+    /// router as a whole. A resume lets all routees go on, the failing one with its state. A restart keeps the list and
+    /// restarts every routee in its place. A stop ends the router. Meanwhile all own routees pause, and messages are
+    /// routed into their mailboxes. The strategy of the parent for the router limits such restarts.
     pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
         self.strategy = strategy.into();
         self
     }
 
-    /// How long a pool's routee may take to handle what it has when it is removed; as long as it likes,
-    /// unless said otherwise. Then it stops after its current message, and what it has left is routed again.
-    /// With zero it does so at once. In a router that [drains](super::Router::drain), what is left then are
-    /// dead letters.
+    /// Bounds the time in which a removed routee of a pool handles its mailbox; unbounded by default. After that time
+    /// the routee stops after its current message, and its leftovers are routed again. With zero it does so at once. In
+    /// a router that [drains](super::Router::drain), the leftovers are dead letters.
     ///
     /// Costs one timer for each routee that leaves; it waits until it is due even if the routee has ended.
     pub fn leave_within(mut self, deadline: Duration) -> Self {
@@ -268,24 +265,24 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Tells a pool's routee by a message that it has been removed, instead of ending it: it gets what `make`
-    /// makes as its last message from the router, and is to [stop](crate::Context::stop) itself when it is
-    /// done. What arrives behind that it handles as long as it runs; what is left in its mailbox then is
-    /// routed again.
+    /// Tells a pool's routee by a message that it has been removed, instead of ending it. The routee gets the message
+    /// that `make` makes as its last message from the router, and is to [stop](crate::Context::stop) itself when it is
+    /// done. It handles later arrivals as long as it runs; the leftovers in its mailbox are then routed again.
     ///
-    /// A routee that never stops keeps a draining router from ending, unless there is a
-    /// [deadline](Self::leave_within). When `make` panics, nobody is removed.
+    /// A routee that never stops keeps a draining router from ending, unless there is a [deadline](Self::leave_within).
+    /// When `make` panics, no routee is removed.
     pub fn farewell(mut self, make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         let make = Guarded::new(make);
         self.leave.farewell = Some(StdArc::new(move || (*make)()));
         self
     }
 
-    /// Has a pool's routees skip messages that nobody wants any more when their turn comes, as
-    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: questions whose asker has gone, the copies
-    /// of a question that another routee has answered ([`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted),
-    /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::ask::Expiring) messages whose time is over. The routees of
-    /// a group say it themselves: for a group this is an error of `spawn`.
+    /// Has a pool's routees skip unwanted messages when their turn comes, as
+    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: requests whose asker has gone, the
+    /// copies of a request that another routee has answered
+    /// ([`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted),
+    /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::ask::Expiring) messages whose time is over.
+    /// The routees of a group decide that themselves: for a group this is an error of `spawn`.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -337,8 +334,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Keeps the router when its last routee has gone, instead of ending it; a pool may then also begin with
     /// size 0.
     ///
-    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none
-    /// is left, as in Akka: not when it is created empty. It ends without loss, as by
+    /// Without this the router ends where a routee is [removed](super::Router::remove) or has ended and none is left,
+    /// as in Akka. It does not end when it is created empty. It ends without loss, as by
     /// [`drain`](super::Router::drain). [`adjust`](super::Router::adjust) keeps a routee in such a pool, and
     /// [`resize_to`](super::Router::resize_to) refuses 0.
     pub fn stay_when_empty(mut self) -> Self {
@@ -365,18 +362,18 @@ impl<M: Send + 'static, L> fmt::Debug for RouterPlan<M, L> {
 pub(crate) type MakeController<L> =
     dyn FnOnce(&AnyActorRef, Option<String>, StdArc<L>) -> Result<HeldController, SpawnError> + Send;
 
-/// What old tables of one router may take, unless the plan says otherwise.
+/// The largest size of the old tables of a router by default.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 
-/// How long a change may wait, unless the plan says otherwise.
+/// The longest wait of a change by default.
 pub(crate) const WITHIN: Duration = Duration::from_secs(10);
 
-/// What a plan says of them.
+/// The settings of a plan for old tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OldTablesPlan {
-    /// How many bytes they may take.
+    /// The largest size of the old tables in bytes.
     pub bytes_max: usize,
-    /// How long a change may wait.
+    /// The longest wait of a change.
     pub within: Duration,
 }
 
@@ -386,11 +383,11 @@ impl Default for OldTablesPlan {
     }
 }
 
-/// What a plan says of routees that leave.
+/// The settings of a plan for routees that leave.
 pub(crate) struct LeavePlan<M> {
-    /// How long one may take.
+    /// The longest time that a routee may take to leave.
     pub within: Option<Duration>,
-    /// Makes the message by which one is told to end.
+    /// Makes the farewell, the message that tells a routee to end.
     pub farewell: Option<StdArc<dyn Fn() -> M + Send + Sync>>,
 }
 
@@ -400,7 +397,7 @@ impl<M> Default for LeavePlan<M> {
     }
 }
 
-/// The logics that a plan can be given besides those that any messages have.
+/// Makes logics that need more of the messages than that they can be sent.
 pub(crate) struct Capabilities<M: Send + 'static> {
     pub broadcast: Option<MakeLogic<M>>,
     pub scatter_gather: Option<MakeLogic<M>>,
@@ -416,11 +413,11 @@ impl<M: Send + 'static> Default for Capabilities<M> {
     }
 }
 
-/// A routee that a pool has made, which has its first turn when this is dropped.
+/// A routee that a pool has made. Its first turn comes when this is dropped.
 pub(crate) enum NewRoutee<M: Send + 'static> {
     /// It takes the router's messages.
     Own(Held<M>),
-    /// It takes what another reference makes of them.
+    /// It takes messages that another reference makes of those of the router.
     Behind { actor: ActorRef<M>, held: Box<dyn HeldBehind> },
 }
 
@@ -435,7 +432,7 @@ impl<M: Send + 'static> NewRoutee<M> {
 }
 
 impl<M: Answerable + Send + 'static> NewRoutee<M> {
-    /// Has the routee skip messages that nobody wants any more.
+    /// Has the routee skip unwanted messages.
     pub(crate) fn skip_unwanted(self) -> Self {
         match self {
             Self::Own(held) => Self::Own(held.skip_unwanted()),
@@ -447,12 +444,12 @@ impl<M: Answerable + Send + 'static> NewRoutee<M> {
     }
 }
 
-/// Creates one routee of a pool as a child of the head, before its first turn.
+/// Creates a routee of a pool as a child of the head, before its first turn.
 pub(crate) type MakeRoutee<M> = dyn Fn(&AnyActorRef, u32) -> Result<NewRoutee<M>, SpawnError> + Send + Sync;
 
-/// An actor before its first turn whose messages are not the router's.
+/// An actor before its first turn whose messages are not those of the router.
 pub(crate) trait HeldBehind: Send {
-    /// Has it skip messages that nobody wants any more, as [`Answerable::is_bare_wanted`] says.
+    /// Has the actor skip unwanted messages, as [`Answerable::is_bare_wanted`] says.
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
 }
 

@@ -1,18 +1,18 @@
-//! One message's way through one router: what a logic may know, and the books of its deliveries.
+//! The way of a message through a router: the context of a logic, and the count of the message's deliveries.
 //!
-//! A routed message is counted as sent once before it comes here, and what becomes of it is counted once: so
-//! the ledger balances whatever a logic does. A context keeps the number of *open* deliveries, those that are
-//! counted as sent and have no outcome yet. It begins at 1.
+//! A routed message is counted as sent once before it comes here, and each outcome is counted once. So the ledger
+//! balances whatever a logic does. A context keeps the number of *open* deliveries: deliveries that are counted as sent
+//! and have no outcome yet. The number begins at 1.
 //!
-//! | what happens | open | in the ledger |
+//! | event | open | in the ledger |
 //! |---|---|---|
 //! | the logic announces n [copies](RouteContext::copies) | + n − 1 | n − 1 more are sent |
-//! | it delivers when none is open | + 1 | one more is sent |
-//! | a routee takes one | − 1 | handled, if that routee has handled it at once; else whoever has it counts it |
-//! | one becomes a dead letter here | − 1 | dead-lettered |
-//! | somebody else has taken the rest to account for ([`forget_open`](RouteContext::forget_open)) | 0 | nothing |
+//! | the logic delivers when no delivery is open | + 1 | one more is sent |
+//! | a routee takes a delivery | − 1 | handled, if that routee has handled it at once; else its new holder counts it |
+//! | a delivery becomes a dead letter here | − 1 | dead-lettered |
+//! | another part accounts for the rest ([`forget_open`](RouteContext::forget_open)) | 0 | nothing |
 //! | the logic returns, or user code unwinds, with some open | 0 | those were let fall: dead-lettered |
-//! | the logic returns the message | 0 | nothing for that one: it is counted by who gets it back |
+//! | the logic returns the message | 0 | nothing for that one: the caller that gets it back counts it |
 
 use crate::ask::fork::RouterId;
 use crate::core::actor_ref::{ActorRef, Target};
@@ -32,31 +32,31 @@ use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 
-/// Why a routee has not taken the message of which nobody knew that it would not.
+/// The reason why a routee refused although its load did not announce the refusal.
 #[derive(Clone, Copy)]
 enum PassedOver {
-    /// A router without routees, or one who has refused and does not say that it has stopped.
+    /// A router without routees, or a recipient that has refused and does not report itself closed.
     Empty,
-    /// A router.
+    /// A router whose routees have no room.
     Full,
 }
 
-/// What a logic may know and do besides the table: one message's way through one router.
+/// The context of a logic besides the table: the way of a message through a router.
 pub struct RouteContext<'a> {
     pub(crate) row: &'a ThreadCounters,
     router: &'a RouterInfo,
-    /// It is a router value, which has an owner.
+    /// The router is a router value, which has an owner.
     of_value: bool,
     /// Deliveries that are counted as sent and have no outcome yet.
     open: Cell<u64>,
-    /// What is delivered are copies.
+    /// The deliveries are copies.
     copying: Cell<bool>,
-    /// Why routees were passed over: full, if any of them was.
+    /// The reason why routees were passed over: full, if any of them was full.
     passed_over: Cell<Option<PassedOver>>,
     pub(crate) refusals: Cell<usize>,
     /// The routee that has refused last.
     refused_by: Cell<usize>,
-    /// Those that were passed over; behind a pointer, since hardly any message needs them.
+    /// The routees that were passed over; behind a pointer, since hardly any message needs them.
     passed: OnceCell<Box<RefCell<HashSet<usize>>>>,
 }
 
@@ -85,13 +85,13 @@ impl<'a> RouteContext<'a> {
         way
     }
 
-    /// Whether it goes through a router value, which has an owner.
+    /// Whether the message goes through a router value, which has an owner.
     #[inline]
     pub(crate) fn is_of_value(&self) -> bool {
         self.of_value
     }
 
-    /// Whether it goes through a router value that shares its logic with no other one.
+    /// Whether the message goes through a router value that shares its logic with no other router value.
     pub(super) fn is_of_sole_value(&self) -> bool {
         self.router.is_of_sole_value()
     }
@@ -102,14 +102,14 @@ impl<'a> RouteContext<'a> {
         self.router.seed
     }
 
-    /// The system, by whose clock and scheduler a logic may deliver later, too. It does so by [`ActorRef::tell`], which
-    /// counts, and where it sends copies it says so by [`copies_later`](Self::copies_later). Costs a read-modify-write on
-    /// a line that the whole system shares.
+    /// The system, by whose clock and scheduler a logic may deliver later, too. Such a delivery is sent by
+    /// [`ActorRef::tell`], which counts it, and copies are announced by [`copies_later`](Self::copies_later). Costs a
+    /// read-modify-write on a line that the whole system shares.
     pub fn system(&self) -> SystemRef {
         SystemRef::new(self.router.system.clone())
     }
 
-    /// The router's path, for the log; a value has none.
+    /// The router's path, for the log; a router value has none.
     pub(crate) fn name(&self) -> Cow<'static, str> {
         if self.of_value {
             "a router value".into()
@@ -123,24 +123,24 @@ impl<'a> RouteContext<'a> {
         &self.router.head
     }
 
-    /// Nobody takes the message, and the logic sees to it itself.
+    /// No routee takes the message, and the logic itself accounts for it.
     pub(crate) fn nobody_took(&self) {
         self.router.on_no_routee();
     }
 
-    /// Which router this is.
+    /// Identifies this router.
     pub(crate) fn id(&self) -> RouterId {
         self.router.id()
     }
 
-    /// How many routees have refused this message: they had stopped, or were routers that were empty or full.
+    /// Returns how many routees have refused this message: they had stopped, or were routers that were empty or full.
     #[inline]
     pub fn refusals(&self) -> usize {
         self.refusals.get()
     }
 
-    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: what
-    /// a routee leaves behind is routed again, but not where copies may be among it. One is no copy.
+    /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: leftovers of a
+    /// routee are routed again, but not where copies may be among them. A single delivery is no copy.
     #[inline]
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
@@ -152,22 +152,23 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// Says that this routee will be sent copies of messages which others get, too, after the message's way through
-    /// the router has ended: by [`ActorRef::tell`], which cannot tell. To be called before each such copy is sent, from
-    /// here or by whoever delivers it; from then on what the routee leaves behind becomes dead letters, as after
-    /// [`copies`](Self::copies). May run code of the user's, that of a [`Recipient`](crate::actor::Recipient).
+    /// Announces that this routee will be sent copies of messages which other recipients get, too, after the message's
+    /// way through the router has ended: by [`ActorRef::tell`], which cannot tell that a message is a copy. To be
+    /// called before each such copy is sent, from here or by the deliverer. From then on the leftovers of the routee
+    /// become dead letters, as after [`copies`](Self::copies). May run code of the user's, that of a
+    /// [`Recipient`](crate::actor::Recipient).
     #[inline]
     pub fn copies_later<M: Send + 'static>(&self, routee: &ActorRef<M>) {
         routee.expect_copies();
     }
 
-    /// One delivery has its outcome.
+    /// A delivery has its outcome.
     #[inline]
     fn settle_one(&self) {
         self.open.set(self.open.get().saturating_sub(1));
     }
 
-    /// One delivery more than was counted.
+    /// Counts a delivery beyond those that were announced.
     #[cold]
     fn count_another(&self) {
         self.row.sent(1);
@@ -176,12 +177,12 @@ impl<'a> RouteContext<'a> {
         note_copies();
     }
 
-    /// Delivers one message. What a logic delivers beyond what it has counted by [`copies`](Self::copies) is
-    /// counted here, as one delivery more.
+    /// Delivers a message. A delivery beyond those that [`copies`](Self::copies) has counted is counted here as one
+    /// delivery more.
     ///
     /// # Errors
     ///
-    /// It comes back if the routee does not take it.
+    /// The message comes back if the routee does not take it.
     #[inline(always)]
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
         if self.open.get() == 0 {
@@ -190,8 +191,8 @@ impl<'a> RouteContext<'a> {
         if self.copying.get() {
             routee.expect_copies();
         }
-        // Settled before, so that of several routers behind each other only the one whose user code unwinds counts the
-        // message; and taken back if it comes back.
+        // Settled before the delivery: of several routers behind each other, only the router whose user code unwinds
+        // counts the message. The settlement is taken back if the message comes back.
         match routee.target() {
             Target::Local(actor) => {
                 self.settle_one();
@@ -201,7 +202,8 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// Delivers one message to what is no actor. Out of the way of those to actors. Returns what was refused.
+    /// Delivers a message to a recipient that is no actor. Apart from the path of deliveries to actors. Returns the
+    /// refused message.
     #[inline(never)]
     fn pass_on<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Option<SendError<M>> {
         let counted = routee.is_counted();
@@ -227,9 +229,9 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// Says of a refusal by the routee of this index whether another one is to be chosen: then it is `Closed`. A router
-    /// that is empty or full is passed over like one that has stopped, and so is who refuses as stopped and does not say
-    /// so of itself; what an actor or anything else answers besides is final.
+    /// Decides whether a refusal by the routee of this index makes the logic choose again: then the result is `Closed`.
+    /// A router that is empty or full is passed over like a routee that has stopped. So is a recipient that refuses as
+    /// stopped and does not report itself closed. Any other answer, of an actor or of anything else, is final.
     #[cold]
     pub(crate) fn pass_over<M: Send + 'static>(
         &self,
@@ -241,7 +243,8 @@ impl<'a> RouteContext<'a> {
         let why = match refused {
             SendError::NoRoutee(_) if routee.is_router() => PassedOver::Empty,
             SendError::Full(_) if routee.is_router() => PassedOver::Full,
-            // As what it says of its load, by which it may be chosen again and again.
+            // The recipient refused but does not report itself closed, so by its load it would be selected again;
+            // remember that it refused.
             SendError::Closed(_) if !routee.is_closed() => PassedOver::Empty,
             _ => return refused,
         };
@@ -252,8 +255,8 @@ impl<'a> RouteContext<'a> {
         SendError::Closed(refused.into_inner())
     }
 
-    /// What the sender learns when there is nobody left to choose: that there is no room, if a router had none, for
-    /// then it may come to have some.
+    /// Returns the error of the sender when no routee is left to choose. The error says that there is no room if any
+    /// router had none, since that router may come to have room.
     pub(crate) fn no_routee_error<M>(&self, message: M) -> SendError<M> {
         match self.passed_over.get() {
             Some(PassedOver::Full) => SendError::Full(message),
@@ -261,8 +264,8 @@ impl<'a> RouteContext<'a> {
         }
     }
 
-    /// The first routee that has not stopped, behind the one that has refused last, going round: by asking again and
-    /// again, all are tried, in turn.
+    /// Returns the first routee that has not stopped, behind the routee that has refused last, going round: repeated
+    /// calls try all routees in turn.
     pub(crate) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Pick {
         match self.refused_by.get() + 1 {
             next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
@@ -275,8 +278,8 @@ impl<'a> RouteContext<'a> {
         self.refused_by.get()
     }
 
-    /// Whether a routee was passed over whose load said nothing of its refusal: a router that is empty or full, or one
-    /// that does not say that it takes nothing.
+    /// Whether a routee was passed over whose load did not announce its refusal: a router that is empty or full, or a
+    /// recipient that does not report that it takes nothing.
     #[inline]
     pub(crate) fn has_passed_over(&self) -> bool {
         self.passed_over.get().is_some()
@@ -287,8 +290,8 @@ impl<'a> RouteContext<'a> {
         self.passed.get().is_some_and(|passed| passed.borrow().contains(&index))
     }
 
-    /// Delivers one of several copies; one that is not taken becomes a dead letter, and the others go on.
-    /// Returns whether it was taken.
+    /// Delivers one of several copies; a copy that is not taken becomes a dead letter, and the others go on. Returns
+    /// whether it was taken.
     #[inline]
     pub fn deliver_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> bool {
         let done = self.deliver(routee, message);
@@ -326,7 +329,7 @@ impl<'a> RouteContext<'a> {
         self.router.system.dead_letters().publish_dead_letter(message, reason, recipient);
     }
 
-    /// Somebody else accounts for what is open.
+    /// Another part accounts for the open deliveries.
     #[inline]
     pub(crate) fn forget_open(&self) {
         self.open.set(0);
@@ -335,7 +338,7 @@ impl<'a> RouteContext<'a> {
 
 /// The end of the way.
 impl RouteContext<'_> {
-    /// The logic is done. A message that it returns is accounted for by whoever gets it; what else has no
+    /// The logic is done. The caller that gets a returned message back accounts for it; each other delivery without an
     /// outcome was let fall, and is a dead letter.
     #[inline]
     pub(crate) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
@@ -345,7 +348,7 @@ impl RouteContext<'_> {
         }
     }
 
-    /// As [`settle`](Self::settle), but one is handed back.
+    /// As [`settle`](Self::settle), but a single delivery is handed back.
     #[cold]
     fn settle_but_one(&self) {
         match self.open.replace(0) {
@@ -356,7 +359,7 @@ impl RouteContext<'_> {
         }
     }
 
-    /// The logic is done, and returns nothing: what it has let fall is a dead letter.
+    /// The logic is done, and returns nothing: a message that it has let fall is a dead letter.
     #[inline]
     pub(crate) fn settle(&self) {
         self.settle_as(DeadLetterReason::NoRoutee);
@@ -370,7 +373,7 @@ impl RouteContext<'_> {
         }
     }
 
-    /// Dead letters of messages that are gone.
+    /// Counts dead letters of messages that exist no more.
     #[cold]
     fn count_lost(&self, lost: u64, reason: DeadLetterReason) {
         self.row.dead_lettered(lost);
@@ -382,7 +385,7 @@ impl RouteContext<'_> {
 }
 
 impl Drop for RouteContext<'_> {
-    /// User code has unwound: what it held is gone, and must not be gone from the books.
+    /// User code has unwound: the messages that it held no longer exist, and the ledger must still count them.
     #[inline]
     fn drop(&mut self) {
         self.settle_as(DeadLetterReason::Panicked);

@@ -1,4 +1,4 @@
-//! Several routees in the place of one, and none.
+//! A routee set: several routees in the place of a single routee, or of none.
 
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
@@ -13,11 +13,11 @@ use std::hash::Hasher;
 use std::sync::Arc as StdArc;
 
 impl<M: Clone + Send + 'static> Routee<M> {
-    /// One routee made of several: each gets a copy of every message, in this order. Each copy is a delivery
-    /// of its own, and a dead letter of its own if it is not taken. The parts may be made of several, too.
+    /// A routee made of several: each gets a copy of every message, in this order. Each copy is a delivery of its own,
+    /// and a dead letter of its own if it is not taken. The parts may be made of several, too.
     ///
-    /// Of no parts it is as [`none`](Self::none). Its identity on hash rings is made of those of its parts;
-    /// its load is that of its busiest part. A router's head does not watch the parts.
+    /// A set of no parts is as [`none`](Self::none). Its identity on hash rings is made of those of its parts; its load
+    /// is that of its busiest part. A router's head does not watch the parts.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -44,8 +44,8 @@ impl<M: Clone + Send + 'static> Routee<M> {
         let list: Box<[Routee<M>]> = parts.into_iter().map(Into::into).collect();
         let names: Vec<&str> = list.iter().map(Routee::identity).collect();
         let identity = format!("({})", names.join(", "));
-        // A copy is counted by its part's system, and a message to all of them by the first system that
-        // counts.
+        // The system of each part counts its copy, and the first system that counts also counts the message to all
+        // parts.
         let system = list.iter().find_map(|part| part.actor().system());
         let info = system
             .map(|system| RouterInfo::without_router::<M>(&crate::core::system::SystemRef::new(system)));
@@ -57,7 +57,7 @@ impl<M: Clone + Send + 'static> Routee<M> {
 
 struct RouteeSet<M> {
     parts: StdArc<Parts<M>>,
-    /// `None` if nobody counts what the parts get.
+    /// `None` if no system counts the copies of the parts.
     info: Option<RouterInfo>,
 }
 
@@ -72,8 +72,8 @@ impl<M: Clone + Send + 'static> Recipient<M> for RouteeSet<M> {
         let Some((last, others)) = self.parts.list.split_last() else {
             return Err(SendError::NoRoutee(message));
         };
-        // Whoever counts this message counts it once, and nobody its copies. So it comes back only if nobody has taken
-        // one: otherwise somebody else would get it, too.
+        // The caller counts this message once, and does not count its copies. So the message comes back only if no part
+        // has taken a copy: otherwise another recipient would get the message, too.
         let mut taken = None;
         for part in others {
             taken = part.actor().forward_counted(message.clone()).ok().or(taken);
@@ -91,7 +91,7 @@ impl<M: Clone + Send + 'static> Recipient<M> for RouteeSet<M> {
         self.parts.list.iter().all(|part| part.actor().is_closed())
     }
 
-    /// That of the busiest part that lives.
+    /// Returns the load of the busiest part that lives.
     fn load(&self) -> RecipientLoad {
         let loads = self.parts.list.iter().map(|part| part.actor().load());
         loads

@@ -17,42 +17,42 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc as StdArc;
 
-/// One destination of a router: an actor, another router, or anything else that has a reference.
+/// A destination of a router: an actor, another router, or any other recipient that has a reference.
 ///
 /// | kind | made by | equal to | watched by a router's head |
 /// |---|---|---|---|
 /// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
 /// | a function, a [`Recipient`], an [adapter](ActorRef::contramap) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`], [`ActorRef::narrow`] | an [equal](ActorRef#equality) reference | if an actor stands behind |
-/// | the same with a name | [`with_identity`](Self::with_identity) | one with the same identity | the same |
-/// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | one of an equal [`Selection`](crate::selection::Selection) | no |
-/// | several | [`several`](Self::several) | one of equal elements in the same order | no |
-/// | none | [`none`](Self::none) | any other none | no |
+/// | the same with a name | [`with_identity`](Self::with_identity) | a routee with the same identity | the same |
+/// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | a routee of an equal [`Selection`](crate::selection::Selection) | no |
+/// | several | [`several`](Self::several) | a routee of equal elements in the same order | no |
+/// | none | [`none`](Self::none) | any other empty routee | no |
 pub struct Routee<M> {
     actor: ActorRef<M>,
     identity: Identity<M>,
 }
 
-/// What tells a routee from others.
+/// The identity that tells a routee from others.
 enum Identity<M> {
-    /// The reference does; the text is its path.
+    /// The reference is the identity; the text is its path.
     Path(StdArc<str>),
-    /// The text does.
+    /// The text is the identity.
     Given(StdArc<str>),
     Several(StdArc<Parts<M>>),
     None,
-    /// The selection does; the actors that stand there may change.
+    /// The selection is the identity; the actors that stand there may change.
     AtPath(StdArc<WrittenPath<M>>),
 }
 
-/// What several routees are made of.
+/// The parts of a routee set.
 pub(crate) struct Parts<M> {
     pub list: Box<[Routee<M>]>,
     pub identity: String,
-    /// Makes one routee of other parts.
+    /// Makes a routee set of other parts.
     pub again: fn(Vec<Routee<M>>) -> Routee<M>,
 }
 
-/// The routees of a router at one moment, and what its logic looks up in them. Aligned to a line: see `routing_ref.rs`.
+/// The routees of a router at a moment, and the index of its logic over them. Aligned to a line: see `routing_ref.rs`.
 #[repr(align(64))]
 pub struct Routees<M> {
     list: StdArc<[Routee<M>]>,
@@ -69,14 +69,14 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity }
     }
 
-    /// The routee of a path, which finds and counts as `info` says.
+    /// The routee of a path, which finds actors and counts copies as `info` says.
     pub(crate) fn at_path(path: StdArc<WrittenPath<M>>, info: StdArc<RouterInfo>) -> Self {
         let actor = path_ref(path.clone(), info);
         Self { actor, identity: Identity::AtPath(path) }
     }
 
-    /// This routee as one of this router's: a path with wildcards leaves the router itself out, and counts in its books.
-    /// A path in another system stays as it is.
+    /// This routee as a routee of this router: a path with wildcards leaves the router itself out, and counts as the
+    /// router. A path in another system stays as it is.
     pub(crate) fn for_router(self, info: &StdArc<RouterInfo>) -> Self {
         match &self.identity {
             Identity::AtPath(path) if StdArc::ptr_eq(path.selection.system().core(), &info.system) => {
@@ -105,8 +105,8 @@ impl<M: Send + 'static> Routee<M> {
         }
     }
 
-    /// The actor behind it, if it tells of one: a user's recipient is asked itself and may panic, in the middle of what is
-    /// all or nothing, or is for the others, too.
+    /// The actor behind the routee, if it tells of one. A user's recipient is asked itself and may panic, in the middle
+    /// of a change that is all or nothing, or of a walk over all routees.
     fn any(&self) -> Option<AnyActorRef> {
         guarded(|| Ok(self.actor.untyped())).unwrap_or_else(|failure| {
             drop_guarded(failure);
@@ -114,12 +114,13 @@ impl<M: Send + 'static> Routee<M> {
         })
     }
 
-    /// Whether whoever says `other` means this one: an equal one, or by a plain reference whatever has that.
+    /// Whether `other` means this routee: an equal routee means it, and a plain reference means every routee that has
+    /// that reference.
     pub(crate) fn is_meant_by(&self, other: &Routee<M>) -> bool {
         self == other || (matches!(other.identity, Identity::Path(_)) && self.actor == other.actor)
     }
 
-    /// Whom control that is meant for this routee is sent to.
+    /// Returns the actors that control messages for this routee are sent to.
     pub(crate) fn actors(&self) -> Vec<AnyActorRef> {
         match &self.identity {
             Identity::AtPath(path) => match path.selection.resolve() {
@@ -131,7 +132,7 @@ impl<M: Send + 'static> Routee<M> {
         }
     }
 
-    /// A routee with an identity of its own: for what has no path, such as a function, so that hash rings can
+    /// A routee with an identity of its own: for a recipient without a path, such as a function, so that hash rings can
     /// tell it from others.
     pub fn with_identity(actor: ActorRef<M>, identity: &str) -> Self {
         Self { actor, identity: Identity::Given(identity.into()) }
@@ -146,15 +147,15 @@ impl<M: Send + 'static> Routee<M> {
         Self { actor, identity: Identity::Several(parts) }
     }
 
-    /// The reference to it.
+    /// The reference of the routee.
     #[inline]
     pub fn actor(&self) -> &ActorRef<M> {
         &self.actor
     }
 
-    /// What it is known by on hash rings: its path without the number of its incarnation, the
-    /// [given identity](Self::with_identity), the text of a [selection](Self::selected), or in a
-    /// [group by path](super::RouterBuilder::group_at) the path as it was written.
+    /// Returns the identity of the routee on hash rings: its path without the number of its incarnation, the [given
+    /// identity](Self::with_identity), the text of a [selection](Self::selected), or in a [group by
+    /// path](super::RouterBuilder::group_at) the path as it was written.
     pub fn identity(&self) -> &str {
         match &self.identity {
             Identity::Path(text) | Identity::Given(text) => text,
@@ -179,18 +180,18 @@ impl<M: Send + 'static> Routees<M> {
         Self { _token: Some(token), ..self }
     }
 
-    /// What a table of so many routees takes, the logic's index left out.
+    /// Returns the bytes of a table of so many routees, without the index of the logic.
     pub(crate) fn bytes(count: usize) -> usize {
         size_of::<Self>().saturating_add(count.saturating_mul(size_of::<Routee<M>>()))
     }
 
-    /// How many there are.
+    /// Returns the number of routees.
     #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no routees.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -202,13 +203,13 @@ impl<M: Send + 'static> Routees<M> {
         self.list.get(index)
     }
 
-    /// How much the routee of this index has to do; closed if there is none.
+    /// Returns the load of the routee of this index; closed if there is none.
     #[inline]
     pub fn load(&self, index: usize) -> RecipientLoad {
         self.list.get(index).map_or(RecipientLoad::Closed, |routee| routee.actor.load())
     }
 
-    /// The routee that a logic has picked; `None` if it has picked nobody, or one that does not exist.
+    /// Returns the routee that a logic has picked; `None` if it has picked none, or an index that does not exist.
     #[inline]
     pub fn picked(&self, pick: Pick) -> Option<&Routee<M>> {
         match pick {
@@ -217,29 +218,29 @@ impl<M: Send + 'static> Routees<M> {
         }
     }
 
-    /// The first routee from `start` on, going round, that has not stopped: where a logic that draws at
-    /// random goes on when the one it drew has. `start` is below [`len`](Self::len).
+    /// Returns the first routee from `start` on, going round, that has not stopped: a logic that draws at random goes
+    /// on there when the routee that it drew has stopped. `start` is below [`len`](Self::len).
     pub(crate) fn first_open(&self, start: usize) -> Pick {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
         (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
     }
 
-    /// Whether there is no routee that lives, so that nobody could have taken a message.
+    /// Whether no routee lives, so that no routee could have taken a message.
     pub(crate) fn have_all_ended(&self) -> bool {
-        // It may be user code, and a message may be in hand.
+        // The check may be user code, and a message may be in hand.
         guarded(|| Ok(self.iter().all(|routee| routee.actor.is_closed()))).unwrap_or_else(|failure| {
             drop_guarded(failure);
             false
         })
     }
 
-    /// How much the one with the least to do has to do; closed if there are none.
+    /// Returns the load of the routee with the least to do; closed if there are none.
     pub(crate) fn least_load(&self) -> RecipientLoad {
         let loads = self.iter().map(|routee| routee.actor.load());
         loads.min_by_key(|load| load.rank()).unwrap_or(RecipientLoad::Closed)
     }
 
-    /// All of them, in the order of the table.
+    /// Iterates over the routees, in the order of the table.
     #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Routee<M>> {
         self.list.iter()
@@ -250,13 +251,13 @@ impl<M: Send + 'static> Routees<M> {
         &self.list
     }
 
-    /// All of them, to be kept after the message's way through the router has ended. Taking and dropping it
-    /// each cost a read-modify-write that the router's other senders share.
+    /// Returns all routees, to be kept after the message's way through the router has ended. Taking and dropping the
+    /// list each cost a read-modify-write that the router's other senders share.
     pub fn share(&self) -> StdArc<[Routee<M>]> {
         self.list.clone()
     }
 
-    /// What the logic's [`prepare`](super::RoutingLogic::prepare) made for this table.
+    /// Returns the index that the logic's [`prepare`](super::RoutingLogic::prepare) made for this table.
     #[inline]
     pub fn prepared<T: 'static>(&self) -> Option<&T> {
         self.prepared.as_deref().and_then(|prepared| prepared.downcast_ref())
@@ -297,7 +298,7 @@ impl<M> PartialEq for Routee<M> {
 impl<M> Eq for Routee<M> {}
 
 impl<M> Routee<M> {
-    /// Feeds what equal ones have in common.
+    /// Feeds the parts of the identity that equal routees have in common.
     pub(crate) fn feed(&self, mut state: &mut dyn Hasher) {
         match &self.identity {
             Identity::Path(_) => self.actor.hash(&mut state),
@@ -308,7 +309,7 @@ impl<M> Routee<M> {
         }
     }
 
-    /// The place of its kind in the order.
+    /// The rank of this kind of identity in the order.
     fn rank(&self) -> u8 {
         match &self.identity {
             Identity::Path(_) => 0,
@@ -320,7 +321,7 @@ impl<M> Routee<M> {
     }
 }
 
-/// A total order of lists, in which equal ones are equal.
+/// A total order of lists, in which equal lists are equal.
 pub(crate) fn order<M>(one: &[Routee<M>], two: &[Routee<M>]) -> Ordering {
     let of_parts = |(one, two): (&Routee<M>, &Routee<M>)| match (&one.identity, &two.identity) {
         (Identity::Path(_), Identity::Path(_)) => one.actor.cmp(&two.actor),
@@ -363,7 +364,7 @@ impl<M: Send + 'static> fmt::Debug for Routees<M> {
     }
 }
 
-/// Takes nothing.
+/// The recipient of the empty routee: it refuses each message.
 pub(crate) struct EmptyRoutee;
 
 impl<M> Recipient<M> for EmptyRoutee {
@@ -376,7 +377,7 @@ impl<M> Recipient<M> for EmptyRoutee {
     }
 }
 
-/// One is as any other.
+/// All empty routees are equal.
 impl SameRecipient for EmptyRoutee {
     fn is_like(&self, _: &Self) -> bool {
         true

@@ -16,8 +16,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc as StdArc;
 
-/// The handle of a router: manages it. A router is its reference, too: it dereferences to the [`ActorRef`]
-/// that everybody else [holds](Self::to_ref).
+/// The handle of a router: manages it. A router is its reference, too: it dereferences to the [`ActorRef`] that users
+/// [hold](Self::to_ref).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -40,11 +40,11 @@ use std::sync::Arc as StdArc;
 ///
 /// # Waiting
 ///
-/// The methods that change or list the routees wait until the head has done it, so that what is sent after
-/// they return sees the change. On a work-stealing worker, which must not wait, and on the only thread of the
-/// blocking dispatcher that the head runs on, as a [controller](super::RouterPlan::controller) may be, they are
-/// [`ManageError::WouldBlockWorker`]: there ask the [head](Self::head) instead, and the answer arrives as a
-/// message. On a blocking dispatcher of more threads don't let all of them wait for heads that run there.
+/// The methods that change or list the routees wait until the head is done, so a message that is sent after they return
+/// sees the change. They return [`ManageError::WouldBlockWorker`] on a work-stealing worker, which must not wait, and
+/// on the only thread of the blocking dispatcher that the head runs on, as a
+/// [controller](super::RouterPlan::controller) may be. There ask the [head](Self::head) instead, and the answer arrives
+/// as a message. On a blocking dispatcher of more threads don't let all of them wait for heads that run there.
 pub struct Router<M: Send + 'static> {
     pub(crate) reference: ActorRef<M>,
     pub(crate) head: ActorRef<Manage<M>>,
@@ -52,7 +52,7 @@ pub struct Router<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> Router<M> {
-    /// The reference that routes, to be kept by others.
+    /// Returns the reference that routes, for other users.
     pub fn to_ref(&self) -> ActorRef<M> {
         self.reference.clone()
     }
@@ -62,11 +62,11 @@ impl<M: Send + 'static> Router<M> {
         &self.head
     }
 
-    /// Makes a pool's size `size`: by new routees at the end of the table, or by letting the last ones go.
-    /// Those handle everything that they have been sent, and end. One that is ending already counts for none. A
-    /// [resizer's](crate::routing::Resizer::clamp) bounds hold, here and for [`adjust`](Self::adjust).
+    /// Makes a pool's size `size`: by new routees at the end of the table, or by removing the last routees. Removed
+    /// routees handle all messages that they have been sent, and end. A routee that is ending already does not count.
+    /// The bounds of a [resizer](crate::routing::Resizer::clamp) hold, here and for [`adjust`](Self::adjust).
     ///
-    /// Returns the size after: `size`, or the bound next to it.
+    /// Returns the size after: `size`, or the nearest bound.
     ///
     /// # Errors
     ///
@@ -76,12 +76,12 @@ impl<M: Send + 'static> Router<M> {
         self.manage(ResizeTo { size })?
     }
 
-    /// Makes a pool larger by `delta` routees, or smaller if that is negative, as
-    /// [`resize_to`](Self::resize_to) does, but never smaller than 1; a pool that
-    /// [stays when empty](super::RouterPlan::stay_when_empty) becomes 0 instead, and grows again when it is told to, and with
-    /// a [resizer](crate::routing::Resizer::clamp) its bounds hold. An empty pool and a `delta` of 0 or less is no change.
+    /// Makes a pool larger by `delta` routees, or smaller if that is negative, as [`resize_to`](Self::resize_to) does,
+    /// but never smaller than 1. A pool that [stays when empty](super::RouterPlan::stay_when_empty) becomes 0 instead,
+    /// and grows again when it is told to. With a [resizer](crate::routing::Resizer::clamp) the bounds of the resizer
+    /// hold. An empty pool and a `delta` of 0 or less is no change.
     ///
-    /// From Akka's `AdjustPoolSize`, which has no such bound: there such a pool becomes empty. Pekko has the bound by now.
+    /// From Akka's `AdjustPoolSize`, which has no such bound: in Akka such a pool becomes empty. Pekko has the bound.
     ///
     /// Returns the size after.
     ///
@@ -92,9 +92,9 @@ impl<M: Send + 'static> Router<M> {
         self.manage(AdjustPoolSize { delta })?
     }
 
-    /// Adds a routee at the end of the table. It is watched, never stopped by the router. Adding it twice
-    /// gives it twice the share, except where its identity decides: [consistent hashing](crate::routing::ConsistentHashing) counts it
-    /// once. Returns how many routees there are then.
+    /// Adds a routee at the end of the table. The router watches the routee and never stops it. Adding it twice gives
+    /// it twice the share, except where its identity decides: [consistent hashing](crate::routing::ConsistentHashing)
+    /// counts it once. Returns the number of routees after the addition.
     ///
     /// # Errors
     ///
@@ -103,12 +103,12 @@ impl<M: Send + 'static> Router<M> {
         self.manage(AddRoutee { routee: routee.into() })?
     }
 
-    /// Removes every entry of a routee. One that the pool created handles everything that it has been sent,
-    /// and ends; who is refused meanwhile chooses again. Any other is only unlisted. Returns whether it was
-    /// one.
+    /// Removes every entry of a routee. A routee that the pool created handles all messages that it has been sent, and
+    /// ends; a sender that it refuses meanwhile chooses again. Any other routee is only unlisted. Returns whether the
+    /// router had such a routee.
     ///
-    /// By a plain reference every entry of that reference is removed, also one
-    /// [with an identity](Routee::with_identity); by one with an identity those with the same.
+    /// A plain reference removes every entry of that reference, also an entry [with an
+    /// identity](Routee::with_identity); a routee with an identity removes the entries with the same identity.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl<M: Send + 'static> Router<M> {
         self.manage(RemoveRoutee { routee: routee.into() })?
     }
 
-    /// The routees, in the order of the table, after every change asked for before.
+    /// Returns the routees, in the order of the table, after every change that was asked for before.
     /// [`routees_info`](Self::routees_info) has their identities, too.
     ///
     /// # Errors
@@ -127,8 +127,8 @@ impl<M: Send + 'static> Router<M> {
         self.manage(GetRoutees::new())
     }
 
-    /// The routees with what is known of them: their identities, whether the pool has made them, how often they were
-    /// restarted. In the order of the table, after every change asked for before.
+    /// Returns the routees with their identities, whether the pool has made them, and how often they were restarted. In
+    /// the order of the table, after every change that was asked for before.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -153,8 +153,8 @@ impl<M: Send + 'static> Router<M> {
         self.manage(GetRouteesInfo::new())
     }
 
-    /// How many routees a message that is sent now is routed among; 0 when the router has stopped. Waits for nobody, and
-    /// so may not see a change yet that was asked for and has not been answered.
+    /// Returns the number of routees that a message which is sent now is routed among; 0 when the router has stopped.
+    /// Does not wait for the head, and so may not see a change yet that was asked for and has not been answered.
     pub fn size(&self) -> usize {
         self.shared.table.read(&reclaim::section()).len()
     }
@@ -180,9 +180,9 @@ impl<M: Send + 'static> Router<M> {
     /// Sends a copy to every routee, whatever the logic; returns how many there were. Where there are none,
     /// or the router has stopped, the message is a dead letter. (Akka lets it vanish where there are none.)
     ///
-    /// A copy that its routee does not take is a dead letter, and so is one that a routee leaves behind which
-    /// ends before it is done: to route it again would double it for somebody. The only copy that a broadcast makes,
-    /// to a single routee, is routed again.
+    /// A copy that its routee does not take is a dead letter. So is a copy that a routee leaves behind when it ends
+    /// before it is done: another routee would get the message twice if it were routed again. The only copy of a
+    /// broadcast to a single routee is routed again.
     pub fn broadcast(&self, message: impl Into<M>) -> usize
     where
         M: Clone,
@@ -207,12 +207,12 @@ impl<M: Send + 'static> Router<M> {
         routees
     }
 
-    /// Sends each routee, whoever made it, a poison pill: it ends once it has handled everything that this
-    /// thread has sent it so far. Returns how many there were. A pool then ends by itself, unless it stays
-    /// when empty.
+    /// Sends each routee, also those that others created, a poison pill: the routee ends after it has handled all
+    /// messages that this thread has sent it so far. Returns the number of routees. A pool then ends by itself, unless
+    /// it stays when empty.
     ///
-    /// The routees of a [balancing pool](super::Balancing) end with the queue that they share as it is; what
-    /// the last of them leaves there becomes dead letters. [`drain`](Self::drain) such a pool.
+    /// The routees of a [balancing pool](super::Balancing) end and leave the shared queue as it is; the messages that
+    /// the last of them leaves there become dead letters. [`drain`](Self::drain) such a pool.
     ///
     /// For the router's own end see [`drain`](Self::drain) and [`stop`](Self::stop).
     /// [`poison`](ActorRef::poison) and [`kill`](ActorRef::kill) on the router are meant for its head:
@@ -221,9 +221,9 @@ impl<M: Send + 'static> Router<M> {
         self.each_routee(AnyActorRef::poison)
     }
 
-    /// Makes each routee fail, whoever made it, once it has handled everything that this thread has sent it
-    /// so far. Returns how many there were. What becomes of a pool's routees is said by
-    /// [`on_failure`](super::RouterPlan::on_failure): by default they stop.
+    /// Makes each routee fail, also those that others created, after it has handled all messages that this thread has
+    /// sent it so far. Returns the number of routees. [`on_failure`](super::RouterPlan::on_failure) decides about the
+    /// routees of a pool: by default they stop.
     pub fn kill_routees(&self) -> usize {
         self.each_routee(AnyActorRef::kill)
     }
@@ -231,16 +231,16 @@ impl<M: Send + 'static> Router<M> {
     fn each_routee(&self, act: impl Fn(&AnyActorRef)) -> usize {
         let section = reclaim::section();
         let table = self.shared.table.read(&section);
-        // A path with a wildcard may lead to the router itself, which is none of its routees.
+        // A path with a wildcard may lead to the router itself, which is not one of its routees.
         let is_other = |actor: &&AnyActorRef| **actor != self.shared.info.head;
         table.iter().for_each(|routee| routee.actors().iter().filter(is_other).for_each(&act));
         table.len()
     }
 
-    /// Ends the router without loss: from now on it refuses messages, its own routees handle what they have,
-    /// and when they have ended it ends too. Other routees are unlisted and live on. Returns as soon as the
-    /// router refuses; with [`leave_within`](super::RouterPlan::leave_within) a routee ends at its deadline, and what it
-    /// has left becomes dead letters. [Watch](crate::Context::watch) the router to know its end, or wait outside actors by
+    /// Ends the router without loss: from now on it refuses messages, its own routees handle their mailboxes, and when
+    /// they have ended the router ends too. Other routees are unlisted and live on. Returns as soon as the router
+    /// refuses; with [`leave_within`](super::RouterPlan::leave_within) a routee ends at its deadline, and its leftovers
+    /// become dead letters. [Watch](crate::Context::watch) the router to learn of its end, or wait outside actors by
     /// [`when_ended`](ActorRef::when_ended).
     ///
     /// ```
@@ -268,15 +268,16 @@ impl<M: Send + 'static> Router<M> {
         self.manage(Drain)
     }
 
-    /// Stops the router: a pool's routees with it after their current messages, a group's not. What a pool's
-    /// routees have in their mailboxes become dead letters; [`drain`](Self::drain) lets them handle it first.
+    /// Stops the router. The routees that a pool created stop with it, after their current messages; the routees of a
+    /// group do not. The messages in the mailboxes of a pool's routees become dead letters; [`drain`](Self::drain) lets
+    /// the routees handle them first.
     pub fn stop(&self) {
         self.head.stop();
     }
 }
 
 impl<M: Send + 'static> Watchable for Router<M> {
-    /// The head: its end is the router's.
+    /// Returns the head: its end is the end of the router.
     fn watched(&self) -> Option<AnyActorRef> {
         self.reference.untyped()
     }

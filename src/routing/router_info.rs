@@ -5,22 +5,21 @@ use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
 use std::sync::Arc as StdArc;
 use std::sync::Weak as StdWeak;
-/// Who a router is: what a message's way through it needs to know that never changes, without the type of
-/// message.
+/// The part of a router that a message needs on its way and that never changes, without the type of message.
 #[repr(align(64))]
 pub struct RouterInfo {
     pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub message_type: fn() -> &'static str,
-    /// What everything random in this router derives from.
+    /// The seed of all random numbers in this router.
     pub seed: u64,
-    /// Tells this router from others of the system.
+    /// The number that tells this router from others of the system.
     pub number: u32,
-    /// Of a pool whose size follows its load.
+    /// Present in a pool whose size follows its load.
     pub resizing: Option<StdArc<Resizing>>,
-    /// Of a pool that ends with the message that finds it empty.
+    /// Present in a pool that ends with the message that finds it empty.
     pub(crate) found_empty: Option<Box<EmptyPoolTrigger>>,
-    /// Of a router value: this itself, which all values that share a logic share, too.
+    /// Present in a router value: this value itself, which all router values that share a logic share, too.
     pub(crate) value: Option<StdWeak<RouterInfo>>,
 }
 
@@ -33,17 +32,17 @@ impl RouterInfo {
         Self { head, system, message_type, seed, number, resizing: None, found_empty: None, value: None }
     }
 
-    /// Of a router value: its dead letters are at this head.
+    /// The info of a router value: its dead letters are at this head.
     pub fn of_value<M>(head: AnyActorRef, number: u32) -> StdArc<Self> {
         StdArc::new_cyclic(|own| Self { value: Some(own.clone()), ..Self::new::<M>(head, number) })
     }
 
-    /// Whether it is that of one router value alone, which has no clones and none that were made from it.
+    /// Whether this belongs to a single router value, which has no clones and from which no other value was made.
     pub fn is_of_sole_value(&self) -> bool {
         self.value.as_ref().is_some_and(|own| own.strong_count() == 1)
     }
 
-    /// Of what sends to several without being a router: its dead letters are at `/deadLetters`.
+    /// The info of a sender to several recipients that is no router: its dead letters are at `/deadLetters`.
     pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
         Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
     }
@@ -68,18 +67,18 @@ impl RouterInfo {
     }
 }
 
-/// Each routed message reads it: one line.
+/// Each routed message reads it: a single line.
 const _: () = assert!(size_of::<RouterInfo>() == 64);
 
-/// How senders tell the head.
+/// The trigger by which senders tell the head that the pool is empty.
 pub struct EmptyPoolTrigger {
-    /// Pulled by whoever finds nobody; only the first tells the head.
+    /// Pulled by a sender that finds no routee; only the first tells the head.
     trigger: Trigger,
     word: fn() -> Control,
 }
 
 impl EmptyPoolTrigger {
-    /// For a router whose head does what `word` says when it is told.
+    /// For a router whose head runs the control message of `word` when it is told.
     pub fn new(word: fn() -> Control) -> Self {
         Self { trigger: Trigger::new(), word }
     }
@@ -89,10 +88,11 @@ impl EmptyPoolTrigger {
         self.trigger.loosen();
     }
 
-    /// A message has found nobody. Positioned, so behind a change that the same sender has asked for.
+    /// A message has found no routee. The control message is positioned, so it is behind a change that the same sender
+    /// has asked for.
     pub fn tell(&self, head: &AnyActorRef) {
         if self.trigger.pull() {
-            // Where the head has ended, so has the pool.
+            // If the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());
         }
     }

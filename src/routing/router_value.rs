@@ -11,15 +11,15 @@ use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among
-/// others themselves, and for code outside actors; nobody watches or supervises the routees.
+/// A logic and a list of routees: Akka's "simple router", an immutable value. For actors that route among others
+/// themselves, and for code outside actors; no actor watches or supervises the routees.
 ///
-/// Each change is a new value that shares the logic with the old one, so that a round-robin position goes on, with the value
-/// from thread to thread and from actor to actor: what its one owner sends goes exactly round, but for
-/// [`keeping_position`](super::RoundRobin::keeping_position), whose position is the sender's. Clones share everything; to
-/// clone costs three counts. Where several actors send through clones of one value, what each of them sends goes exactly
-/// round; where the other clones go, the position of the one that is left may jump, once. Actors that share one value
-/// behind a pointer, without clones, share its position.
+/// Each change is a new value that shares the logic with the old value. So a round-robin position goes on, with the
+/// value, from thread to thread and from actor to actor: the messages of its only owner go exactly round. The exception
+/// is [`keeping_position`](super::RoundRobin::keeping_position), whose position is the sender's. Clones share
+/// everything; a clone costs three counts. Where several actors send through clones of a value, the messages of each go
+/// exactly round; where the other clones go, the position of the clone that is left may jump, once. Actors that share a
+/// value behind a pointer, without clones, share its position.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -74,9 +74,9 @@ use std::sync::Arc as StdArc;
 ///
 /// # Concurrency
 ///
-/// Any number of threads may route through one value and its clones: the logic runs on their threads, as in a
-/// router. Outside actors they share the position of [`RoundRobin`](crate::routing::RoundRobin), and so a line of memory; threads
-/// that send much have a value each, or a router.
+/// Any number of threads may route through a value and its clones: the logic runs on their threads, as in a router.
+/// Outside actors they share the position of [`RoundRobin`](crate::routing::RoundRobin), and so a line of memory; give
+/// each thread that sends much a value of its own, or use a router.
 pub struct RouterValue<M: Send + 'static, L> {
     logic: StdArc<L>,
     routees: StdArc<Routees<M>>,
@@ -88,10 +88,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// # Errors
     ///
-    /// [`LogicError`] if the logic's settings make no sense.
+    /// [`LogicError`] if the logic's settings are invalid.
     pub fn new(system: &SystemRef, logic: L) -> Result<Self, LogicError> {
         if let Err(fault) = logic.check() {
-            // Before the error lies where it is returned: there it would be leaked if this panicked.
+            // Dropped before the error lies where it is returned: there the error would be leaked if this drop
+            // panicked.
             drop_guarded(logic);
             return Err(LogicError { fault });
         }
@@ -102,13 +103,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         Ok(Self { logic: StdArc::new(logic), routees: StdArc::new(routees), info })
     }
 
-    /// This router with other routees.
+    /// Returns this router with other routees.
     pub fn with_routees<R: Into<Routee<M>>>(&self, routees: impl IntoIterator<Item = R>) -> Self {
         self.with_list(routees.into_iter().map(Into::into).collect())
     }
 
-    /// This router with one routee more, at the end. One that is added twice gets twice the share, except where its
-    /// identity decides: [consistent hashing](crate::routing::ConsistentHashing) counts it once. As
+    /// Returns this router with one more routee, at the end. A routee that is added twice gets twice the share, except
+    /// where its identity decides: [consistent hashing](crate::routing::ConsistentHashing) counts it once. As
     /// [`Router::add`](super::Router::add) of a router with a head.
     #[must_use = "this value stays as it is"]
     pub fn add(&self, routee: impl Into<Routee<M>>) -> Self {
@@ -116,9 +117,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         self.with_list(self.routees.iter().cloned().chain(added).collect())
     }
 
-    /// This router without every routee that is meant by this one, with the same ones if none is: by a plain reference
-    /// every entry of that reference, also one [with an identity](Routee::with_identity); by one with an identity those
-    /// with the same. As [`Router::remove`](super::Router::remove) of a router with a head.
+    /// Returns this router without every routee that `routee` means; the routees are the same if it means none. A plain
+    /// reference means every entry of that reference, also an entry [with an identity](Routee::with_identity); a routee
+    /// with an identity means the entries with the same. As [`Router::remove`](super::Router::remove) of a router with
+    /// a head.
     #[must_use = "this value stays as it is"]
     pub fn remove(&self, routee: impl Into<Routee<M>>) -> Self {
         let gone = routee.into();
@@ -148,7 +150,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.routees
     }
 
-    /// How many routees a message is routed among, as [`Router::size`](super::Router::size).
+    /// Returns the number of routees that a message is routed among, as [`Router::size`](super::Router::size).
     pub fn size(&self) -> usize {
         self.routees.len()
     }
@@ -157,14 +159,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         &self.info
     }
 
-    /// The logic, which all values made from one share.
+    /// The logic, which all values made from the same value share.
     pub fn logic(&self) -> &L {
         &self.logic
     }
 
-    /// Sends a message to the routee that the logic chooses. Never fails: what nobody takes is a dead letter,
-    /// also where the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has
-    /// no sender.)
+    /// Sends a message to the routee that the logic chooses. Never fails: a message that no routee takes is a dead
+    /// letter, also where the logic chooses [no routee](Routee::none). (Akka lets such a message vanish when it has no
+    /// sender.)
     #[inline]
     pub fn route(&self, message: impl Into<M>) {
         if let Err(refused) = self.send(message.into()) {
@@ -175,7 +177,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         }
     }
 
-    /// Sends a message to the routee that the logic chooses, and gets it back if nobody takes it.
+    /// Sends a message to the routee that the logic chooses, and gets the message back if no routee takes it.
     ///
     /// # Errors
     ///
@@ -221,11 +223,11 @@ impl<M: Send + 'static, L> fmt::Debug for RouterValue<M, L> {
     }
 }
 
-/// A logic whose settings make no sense; see [`RoutingLogic::check`].
+/// The error for a logic with invalid settings; see [`RoutingLogic::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogicError {
-    /// What is wrong.
+    /// A text that says the fault.
     pub fault: String,
 }
 

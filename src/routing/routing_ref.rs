@@ -1,16 +1,16 @@
-//! What stands behind a reference that routes.
+//! The recipients behind a reference that routes.
 //!
-//! | type | what it is | who has it |
+//! | type | meaning | holder |
 //! |---|---|---|
-//! | [`Routing`] | a router's recipient: runs the logic over the table | the reference that others hold |
-//! | [`LeftoverRouting`] | the same, to one routee whatever the logic | the reference that leaving routees hand back by |
+//! | [`Routing`] | a router's recipient: runs the logic over the table | the reference of users |
+//! | [`LeftoverRouting`] | the same, to a single routee whatever the logic | the reference by which leaving routees hand back |
 //! | [`SharedRouter`] | the table, and whether the router has stopped | both of these, the handle, the head |
-//! | [`RouterInfo`] | who the router is: what never changes, without the type of message | the above, and what routes without a head |
+//! | [`RouterInfo`] | the part of a router that never changes, without the type of message | the above, and routers without a head |
 //!
-//! A pool with a resizer has one more around its `Routing`, which counts: `resizer/trigger.rs`.
+//! A pool with a resizer has another recipient around its `Routing`, which counts: `resizer/trigger.rs`.
 //!
-//! Each routed message reads all of them and changes none. So they are aligned to lines: what the heap puts beside
-//! them, and the counts of references before them, may be written at any rate by others.
+//! Each routed message reads all of them and changes none. So they are aligned to lines: other threads may write often
+//! to the memory that the heap puts beside them, and to the counts of references before them.
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -29,7 +29,7 @@ use crate::util::reclaim;
 use crate::util::reclaim::Published;
 use std::sync::Arc as StdArc;
 
-/// The part of a router that its references, its handle and its head share: what changes while it routes.
+/// The part of a router that its references, its handle and its head share, and that changes while it routes.
 #[repr(align(64))]
 pub struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
@@ -58,27 +58,27 @@ impl<M: Send + 'static> SharedRouter<M> {
 
     /// Refuses everything from now on, and lets go of the routees.
     pub fn close(&self) {
-        // Ordering: Relaxed; who reads too early finds routees that refuse, or the empty table below.
+        // Ordering: Relaxed; a thread that reads too early finds routees that refuse, or the empty table below.
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&reclaim::section()).version();
         self.replace(Routees::new(Vec::new(), None, version + 1));
     }
 }
 
-/// What stands behind an `ActorRef<M>` to a router.
+/// The recipient behind an `ActorRef<M>` to a router.
 #[repr(align(64))]
 pub(crate) struct Routing<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
 }
 
-/// How a message finds its routees. A type and not a function that is handed on, which the compiler may call instead of
-/// putting it in its place.
+/// The way in which a message finds its routees. A type and not a function that is handed on: the compiler may call
+/// such a function instead of inlining it.
 trait Route<M: Send + 'static, L> {
     fn route(logic: &L, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>>;
 }
 
-/// As the logic says.
+/// Routes by the logic.
 struct ByLogic;
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ByLogic {
@@ -88,7 +88,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ByLogic {
     }
 }
 
-/// To one routee that the logic selects, whatever else it does with messages.
+/// Routes to a single routee that the logic selects, whatever else the logic does with messages.
 struct ToOne;
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ToOne {
@@ -99,7 +99,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ToOne {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
-    /// Routes by the table that counts now, unless that is the one which was tried before.
+    /// Routes by the present table, unless that is the table which was tried before.
     #[inline(always)]
     fn route_once<R: Route<M, L>>(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
         // Ordering: Relaxed; see `SharedRouter::close`.
@@ -111,7 +111,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         let done = {
             let section = reclaim::section();
             let table = self.shared.table.read(&section);
-            // Nobody took it, and nothing has changed since: nobody will.
+            // No routee took the message, and no table has changed since: no routee will.
             if tried.replace(table.version()) == Some(table.version()) {
                 Err(SendError::NoRoutee(message))
             } else {
@@ -122,7 +122,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         done
     }
 
-    /// What nobody took, chosen from a table that may be older than the one that counts now.
+    /// Routes a message that no routee took from a table that may be older than the present table.
     #[cold]
     #[inline(never)]
     fn route_again<R: Route<M, L>>(
@@ -136,7 +136,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             match self.route_once::<R>(message, &mut tried) {
                 Ok(()) => return Ok(DeliveryStatus::Passed),
                 Err(again) if tried == before => {
-                    // Who ends a pool that was found empty looks for itself.
+                    // A sender that ends a pool which was found empty looks for itself.
                     if self.shared.info.resizing.is_none() || self.has_no_living_routee() {
                         self.shared.info.on_no_routee();
                     }
@@ -148,7 +148,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         Err(refused)
     }
 
-    /// Whether there is no routee that lives, so that nobody could have taken a message. A logic may also choose nobody.
+    /// Whether no routee lives, so that no routee could have taken a message. A logic may also choose none.
     fn has_no_living_routee(&self) -> bool {
         let section = reclaim::section();
         self.shared.table.read(&section).have_all_ended()
@@ -165,7 +165,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
     }
 }
 
-/// Routes what a routee leaves behind: each message was for one, and goes to one, by `select`.
+/// Routes the leftovers of a routee: each message was for a single routee, and goes to a single routee, by `select`.
 pub(crate) struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {

@@ -80,7 +80,7 @@ impl SystemCore {
         let local = Box::new(Local::<M> { mailbox, core });
         local.core.children.close();
         let fresh = local.mailbox.gate.begin();
-        debug_assert!(fresh, "nobody else knows the cell yet");
+        debug_assert!(fresh, "no other thread knows the cell yet");
         // SAFETY: `begin` gave us the token, which we hand to no thread.
         let mut owner = unsafe { local.mailbox.owner() };
         owner.close();
@@ -142,6 +142,6 @@ impl<M: Send + 'static> EmptyRecipient<M> {
 ///
 /// Never called: a closed mailbox and a closed system queue wake no actor.
 unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
-    debug_assert!(false, "nobody was woken");
+    debug_assert!(false, "a closed mailbox wakes no actor");
     Ran::Idle
 }

@@ -59,7 +59,7 @@ enum Element {
 /// The outcome of a send to a [`Selection`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "an actor of another type got no copy, and only this says so"]
+#[must_use = "an actor of another type got no copy, and only this result says so"]
 pub struct SelectionDelivery {
     /// The number of actors that took a copy. An actor that refused its copy, since it has stopped or its mailbox is
     /// full, is not counted: that copy is a dead letter.
@@ -253,7 +253,7 @@ impl Selection {
                 Ok(delivered)
             }
             (None, Some(actor)) => Err(SelectError::OtherType { message, actor }),
-            (None, None) => unreachable!("a path without wildcards leads to one actor or to nobody"),
+            (None, None) => unreachable!("a path without wildcards leads to one actor or to none"),
         }
     }
 

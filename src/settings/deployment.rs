@@ -185,7 +185,7 @@ impl Section {
             return None;
         }
         let warning = format!(
-            "{} is no router: deployment.{:?}.router says nothing of it, that is decided in the code",
+            "{} is no router: deployment.{:?}.router has no effect on it, leave it out or create a router in the code",
             path(),
             self.pattern
         );

@@ -105,12 +105,12 @@ impl fmt::Display for SectionFault {
                  or choose one of {known:?}"
             ),
             SectionFault::FromCode => f.write_str(
-                "the code leaves it to the configuration what kind of router it is: say one, such as \"random-pool\"",
+                "the code leaves it to the configuration to name a kind of router: name one, such as \"random-pool\"",
             ),
             SectionFault::Ability { name, method } => write!(
                 f,
-                "{name:?} needs what the code does not say of the messages: call `{method}` on the router's plan, or \
-                 choose another kind"
+                "{name:?} needs an ability of the messages that the code does not declare: call `{method}` on the \
+                 router's plan, or choose another kind"
             ),
             SectionFault::NoRecipe { name } => write!(
                 f,
@@ -125,8 +125,8 @@ impl fmt::Display for SectionFault {
             }
             SectionFault::SharedQueue { name } => write!(
                 f,
-                "{name:?} cannot take the place of a balancing pool: call `pool` in the code, which \"balancing-pool\" \
-                 can make one"
+                "{name:?} cannot take the place of a balancing pool: call `pool` in the code, of which \
+                 \"balancing-pool\" makes a balancing pool"
             ),
             SectionFault::BareMessages { name } => write!(
                 f,
@@ -147,7 +147,7 @@ impl fmt::Display for SectionFault {
             SectionFault::Value { value, allowed } => write!(f, "it is {value}: must be {allowed}"),
             SectionFault::Queue(fault) => write!(f, "{fault}"),
             SectionFault::BothResizers => f.write_str(
-                "it is on, as is `optimal-size-exploring-resizer`: a pool has one, let the other be enabled = false",
+                "it is on, as is `optimal-size-exploring-resizer`: a pool has one, set `enabled = false` in the other",
             ),
             SectionFault::Dispatcher { name, known } => {
                 write!(f, "no dispatcher is named {name:?}: declare it, or choose one of {known:?}")

@@ -5,12 +5,12 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::shutdown::coordinated::{AddTaskError, CoordinatedShutdown, TaskHandle};
 
 impl CoordinatedShutdown {
-    /// Adds a task that sends `message` to `actor`, if there is one, and is done when the actor has ended. It is
-    /// bounded by the phase's timeout, and does not stop the actor by itself.
+    /// Adds a task that sends `message` to `actor`, if there is one, and is done when the actor has ended. The phase's
+    /// timeout bounds the task. The task does not stop the actor by itself.
     ///
     /// # Errors
     ///
-    /// As [`add_task`](Self::add_task); [`AddTaskError::NotAnActor`] for a reference behind which there is none.
+    /// As [`add_task`](Self::add_task); [`AddTaskError::NotAnActor`] for a reference that leads to no actor.
     pub fn add_actor_termination<M: Send + 'static>(
         &self,
         phase: &str,
@@ -31,18 +31,18 @@ impl CoordinatedShutdown {
         })
     }
 
-    /// Adds a task that drains `actors` along the flow of data: the first is poisoned, so that it handles what it
-    /// has and ends; when it has ended nothing more comes from it, and the next one's turn comes. Whatever was
-    /// sent into the first before is so handled to the end, unless an actor is stopped for a failure on the
-    /// way: what it leaves are dead letters in the report's ledger, and the task goes on.
+    /// Adds a task that drains `actors` along the flow of data. The first actor is poisoned, so that it handles its
+    /// mailbox and ends. When it has ended, no more messages come from it, and the next actor is poisoned. So every
+    /// message that was sent into the first actor before is handled to the end, unless an actor is stopped for a
+    /// failure on the way: its leftovers are dead letters in the report's ledger, and the task goes on.
     ///
-    /// The phase's timeout is the deadline. When it is over no further actor is poisoned; those that are left end
-    /// with the system, and what is in their mailboxes becomes dead letters, counted.
+    /// The phase's timeout is the deadline. After the deadline no further actor is poisoned; the actors that are left
+    /// end with the system, and the messages in their mailboxes become dead letters, counted.
     ///
-    /// Not for a router: poisoned, it stops its routees with what they have. Its task [drains](crate::Router::drain) it
-    /// and waits until it has [ended](ActorRef::when_ended). Nor for a [backoff supervisor](crate::pattern::Backoff), which does
-    /// so with its child: give it a [last message](crate::pattern::Backoff::last_message) by
-    /// [`add_actor_termination`](Self::add_actor_termination).
+    /// Not for a router: poisoned, it stops its routees with their mailboxes as they are. A task for a router
+    /// [drains](crate::Router::drain) it and waits until it has [ended](ActorRef::when_ended). Not for a [backoff
+    /// supervisor](crate::pattern::Backoff) either, which stops its child in the same way: give it a [last
+    /// message](crate::pattern::Backoff::last_message) by [`add_actor_termination`](Self::add_actor_termination).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a program wants done once every actor has ended.
+//! Termination callbacks: code of the program that runs after every actor has ended.
 
 use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
@@ -8,7 +8,7 @@ use std::fmt;
 
 type Callback = Box<dyn FnOnce() + Send>;
 
-/// The termination callbacks of one system; `None` once they have begun to run.
+/// The termination callbacks of a single system; `None` after they have begun to run.
 pub(crate) struct Callbacks(Mutex<Option<Vec<Callback>>>);
 
 impl Callbacks {
@@ -50,21 +50,21 @@ impl fmt::Display for SystemEnded {
 impl std::error::Error for SystemEnded {}
 
 impl SystemRef {
-    /// Calls `callback` once every actor has ended, however that came about, and before
-    /// [`wait_until_ended`](Self::wait_until_ended) returns. Callbacks run in the reverse order of their
-    /// registration (Akka), on the thread that ended the last actor, which waits for them: they should be short.
-    /// One that panics is passed over.
+    /// Calls `callback` after every actor has ended, for any reason, and before
+    /// [`wait_until_ended`](Self::wait_until_ended) returns. Callbacks run in the reverse order of their registration
+    /// (Akka), on the thread that ended the last actor, which waits for them: they should be short. The next callback
+    /// runs also when a callback panics.
     ///
     /// # Errors
     ///
-    /// [`SystemEnded`] when the callbacks have begun to run; this one is dropped, and a panic of its destructor goes no
-    /// further.
+    /// [`SystemEnded`] when the callbacks have begun to run; this callback is dropped, and a panic of its destructor
+    /// goes no further.
     pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), SystemEnded> {
         if let Some(callbacks) = &mut *lock(&self.core().extensions.get::<Callbacks>().0) {
             callbacks.push(Box::new(callback));
             return Ok(());
         }
-        // Before the error lies where it is returned: there it would be leaked if this panicked.
+        // Dropped before the error lies where it is returned: there the error would be leaked if this drop panicked.
         drop_guarded(callback);
         Err(SystemEnded { system: self.name().to_owned() })
     }

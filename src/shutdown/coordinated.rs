@@ -1,4 +1,4 @@
-//! The coordinated shutdown of one system: its tasks, and the run over them.
+//! The coordinated shutdown of a system: its tasks, and the run over them.
 
 use crate::actor::actor::HandlerResult;
 use crate::core::extensions::Extension;
@@ -14,18 +14,18 @@ use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 
-/// The least that [`CoordinatedShutdown::total_timeout`] is.
+/// The lower bound of [`CoordinatedShutdown::total_timeout`].
 const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
 
-/// The coordinated shutdown of one system; see the module `shutdown`.
+/// The coordinated shutdown of a single system; see the module `shutdown`.
 #[derive(Clone)]
 pub struct CoordinatedShutdown {
     pub(crate) system: SystemRef,
 }
 
-/// What a system keeps of its coordinated shutdown.
+/// The state that a system keeps of its coordinated shutdown.
 pub(crate) struct Coordinator {
-    /// In their order.
+    /// The phases in their order.
     pub(crate) phases: Vec<(String, Phase)>,
     pub(crate) terminates_system: bool,
     pub(crate) state: Mutex<State>,
@@ -35,10 +35,10 @@ pub(crate) struct Coordinator {
 
 pub(crate) struct State {
     pub(crate) stage: Stage,
-    /// By phase.
+    /// The tasks by phase.
     pub(crate) tasks: Vec<Vec<Task>>,
     next_task: u64,
-    /// That those up to this number have not run, was warned of.
+    /// The number of the last task of which the log has warned that it has not run.
     warned_of: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Task {
     pub(crate) work: Work,
 }
 
-/// Drops tasks that will not run. Each by itself: closures are the user's, and a second destructor that panicked while
+/// Drops tasks that will not run, each by itself: closures are the user's, and a second destructor that panicked while
 /// the panic of a first one unwinds would end the process.
 pub(crate) fn drop_tasks(tasks: Vec<Vec<Task>>) {
     tasks.into_iter().flatten().for_each(|task| drop_guarded(task.work));
@@ -91,12 +91,12 @@ impl Coordinator {
         }
     }
 
-    /// That of a system.
+    /// Returns the coordinator of a system.
     pub(crate) fn of(system: &SystemCore) -> &Self {
         system.extensions.get()
     }
 
-    /// The tasks that were not warned of before, by name and phase.
+    /// Returns the tasks that the log has not warned of before, by name and phase.
     fn unrun(&self, state: &mut State) -> Vec<String> {
         let warned_of = std::mem::replace(&mut state.warned_of, state.next_task);
         let named = |((phase, _), tasks): (&(String, Phase), &Vec<Task>)| {
@@ -108,7 +108,7 @@ impl Coordinator {
 }
 
 impl Extension for Coordinator {
-    /// If no run is about it, none will be.
+    /// If no run is under way, none will be.
     fn tree_ended(&self, system: &str) {
         let (dropped, unrun) = {
             let mut state = lock(&self.state);
@@ -122,11 +122,12 @@ impl Extension for Coordinator {
         };
         self.over.notify_all();
         warn_of_unrun(system, "ended", &unrun);
-        // One that holds the system would keep itself in memory.
+        // A task that holds the system would keep itself in memory.
         drop_tasks(dropped);
     }
 
-    /// The system is dropped while actors run that may never end. The tasks are kept, since a handle may yet begin a run.
+    /// The system is dropped while actors run that may never end. The tasks are kept, since a handle may still begin a
+    /// run.
     fn abandoned(&self, system: &str) {
         let unrun = {
             let mut state = lock(&self.state);
@@ -139,7 +140,7 @@ impl Extension for Coordinator {
     }
 }
 
-/// Says that these tasks have not run.
+/// Warns in the log that these tasks have not run.
 fn warn_of_unrun(system: &str, what: &str, tasks: &[String]) {
     if tasks.is_empty() {
         return;
@@ -159,16 +160,16 @@ impl CoordinatedShutdown {
         Coordinator::of(self.system.core())
     }
 
-    /// The names of the phases, in the order in which they run.
+    /// Returns the names of the phases, in the order in which they run.
     pub fn phases(&self) -> Vec<&str> {
         self.coordinator().phases.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Adds a task to a phase: a closure that may block, run on a thread of its own. Several tasks may have the
-    /// same name; each of them runs. While a phase runs, tasks may be added to later ones.
+    /// Adds a task to a phase: a closure that may block, run on a thread of its own. Several tasks may have the same
+    /// name; each of them runs. While a phase runs, tasks may be added to later phases.
     ///
     /// A closure that is still running when the phase's time is over cannot be interrupted: it goes on in the
-    /// background, and nobody waits for it.
+    /// background, and the run does not wait for it.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl CoordinatedShutdown {
     where
         F: Future<Output = HandlerResult> + Send + 'static,
     {
-        // What is refused is dropped while the error is on its way.
+        // A refused task is dropped while the error is on its way.
         let make = Guarded::new(make);
         let coordinator = self.coordinator();
         let Some(index) = coordinator.index(phase) else {
@@ -249,12 +250,12 @@ impl CoordinatedShutdown {
         Ok(self.begin(reason.into(), first))
     }
 
-    /// The run, for whoever waits until somebody begins it.
+    /// Returns the run, for code that waits without beginning it.
     pub fn outcome(&self) -> ShutdownRun {
         ShutdownRun { system: self.system.clone() }
     }
 
-    /// Why the system is shut down, once a run has begun.
+    /// Returns the reason of the shutdown, after a run has begun.
     pub fn reason(&self) -> Option<ShutdownReason> {
         match &lock(&self.coordinator().state).stage {
             Stage::NotBegun => None,
@@ -263,8 +264,8 @@ impl CoordinatedShutdown {
         }
     }
 
-    /// How long a run may take: the timeouts of the enabled phases that have tasks now, and at least 3 s. What a
-    /// supervisor of the process should grant it.
+    /// Returns the longest time of a run: the timeouts of the enabled phases that have tasks now, and at least 3 s. A
+    /// supervisor of the process should grant this time.
     pub fn total_timeout(&self) -> Duration {
         let coordinator = self.coordinator();
         let state = lock(&coordinator.state);
@@ -284,7 +285,7 @@ impl fmt::Debug for CoordinatedShutdown {
 }
 
 impl SystemRef {
-    /// The way to end the system in phases.
+    /// Returns the coordinated shutdown, which ends the system in phases.
     pub fn coordinated_shutdown(&self) -> CoordinatedShutdown {
         CoordinatedShutdown { system: self.clone() }
     }
@@ -298,17 +299,17 @@ pub struct ShutdownRun {
 }
 
 impl ShutdownRun {
-    /// Waits until the run is over, and returns its outcome: the same for everybody. The threads are joined
+    /// Waits until the run is over, and returns its outcome: the same for every caller. The threads are joined
     /// afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
     ///
     /// # Errors
     ///
-    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running;
-    /// the system ended without a run; this is one of the system's own threads, a work-stealing worker, a turn on a
-    /// calling-thread dispatcher, or a task of the run.
+    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running; the
+    /// system ended without a run; or the caller is on one of the system's own threads, a work-stealing worker, a turn
+    /// on a calling-thread dispatcher, or a task of the run.
     ///
-    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that
-    /// never ends is waited for for ever, unless another thread moves the clock.
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that never
+    /// ends keeps the call waiting for ever, unless another thread moves the clock.
     pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
         /// How long the thread of a test sleeps before it looks for turns to run again.
         const NAP: Duration = Duration::from_millis(1);
@@ -333,7 +334,7 @@ impl ShutdownRun {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the run is over.
     pub fn is_over(&self) -> bool {
         matches!(lock(&Coordinator::of(self.system.core()).state).stage, Stage::Over { .. })
     }
@@ -348,7 +349,7 @@ pub struct TaskHandle {
 }
 
 impl TaskHandle {
-    /// Takes the task back. True if it will not run; false once its phase has begun, or it was taken back before.
+    /// Takes the task back. Returns true if it will not run; false if its phase has begun, or it was taken back before.
     pub fn cancel(&self) -> bool {
         let Some(system) = self.system.upgrade() else { return false };
         let removed = {
@@ -376,7 +377,7 @@ impl fmt::Debug for TaskHandle {
 pub struct UnknownPhase {
     /// The name.
     pub phase: String,
-    /// The names that there are, in order.
+    /// The names of the existing phases, in order.
     pub known: Vec<String>,
 }
 
@@ -392,7 +393,7 @@ impl fmt::Display for UnknownPhase {
 
 impl std::error::Error for UnknownPhase {}
 
-/// Why a task was not added to a coordinated shutdown.
+/// The reason why a task was not added to a coordinated shutdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddTaskError {

@@ -1,15 +1,15 @@
-//! Coordinated shutdown: a service ends in phases, each with tasks, a timeout, and a place behind others.
+//! Coordinated shutdown: a service ends in phases. Each phase has tasks, a timeout, and a place behind other phases.
 //!
-//! [`SystemRef::coordinated_shutdown`](crate::SystemRef::coordinated_shutdown) takes tasks and [runs](CoordinatedShutdown::run) them, once. The phases form
-//! a graph that is put in order when the system is built; the tasks of one phase run at the same time, each on a
-//! thread of its own, and the next phase begins when all are done or the phase's time is over. The phase
-//! [`ACTOR_SYSTEM_TERMINATE`](Phase::ACTOR_SYSTEM_TERMINATE) ends every actor. Semantics: Akka's
-//! `CoordinatedShutdown`.
+//! [`SystemRef::coordinated_shutdown`](crate::SystemRef::coordinated_shutdown) takes tasks and
+//! [runs](CoordinatedShutdown::run) them, once. The phases form a graph that is put in order when the system is built.
+//! The tasks of a phase run at the same time, each on a thread of its own. The next phase begins when all are done or
+//! the phase's time is over. The phase [`ACTOR_SYSTEM_TERMINATE`](Phase::ACTOR_SYSTEM_TERMINATE) ends every actor.
+//! Semantics: Akka's `CoordinatedShutdown`.
 //!
-//! **How it relates to [`System::shutdown`](crate::System::shutdown).** That one ends every actor at once and runs
-//! no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
-//! Akka's `terminate` it does not run the phases, since it has one deadline for all. A system that ends
-//! otherwise before a run was begun drops its tasks, and a warning in the log names them.
+//! **Difference from [`System::shutdown`](crate::System::shutdown).** `System::shutdown` ends every actor at once and
+//! runs no task: it is for programs that need no phases, for tests, and for joining the threads after a run. Unlike
+//! Akka's `terminate` it does not run the phases, since it has a single deadline for all. A system that ends otherwise
+//! before a run was begun drops its tasks, and a warning in the log names them.
 //!
 //! ```
 //! use pointsman::prelude::*;
@@ -41,9 +41,14 @@
 //! # }
 //! ```
 //!
-//! `phases.rs` puts the phases in order; `run.rs` runs them; `report.rs` is what comes out; `actors.rs` holds tasks
-//! about actors; `callbacks.rs` what is done when all actors have ended; `signals.rs` what begins a run, with
-//! `polled_signals.rs` for Windows.
+//! Files:
+//!
+//! - `coordinated.rs`: the tasks, and the handle of a run.
+//! - `run.rs`: runs the phases; their order comes from `settings/phases.rs`.
+//! - `report.rs`: the result of a run.
+//! - `actors.rs`: tasks that end actors.
+//! - `callbacks.rs`: code that runs after all actors have ended.
+//! - `signals.rs`: signals that begin a run, with `polled_signals.rs` for Windows.
 
 pub(crate) mod actors;
 pub(crate) mod callbacks;

@@ -1,5 +1,6 @@
-//! Signals where nothing wakes the thread that waits for them: on Windows, where a handler may do little more than set a
-//! flag. In the place of `signal_hook::iterator`, which is not there. Compiled for the tests elsewhere, too.
+//! Signals by polling, where nothing wakes the thread that waits for them: on Windows, where a handler may do little
+//! more than set a flag. Replaces `signal_hook::iterator`, which does not exist there. Compiled for the tests
+//! elsewhere, too.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
@@ -8,7 +9,7 @@ use std::io;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How long a signal may wait for the thread that looks for it.
+/// The longest wait of a signal for the thread that looks for it.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Some signals, and whether they have come.
@@ -49,12 +50,13 @@ impl Signals {
         Ok(this)
     }
 
-    /// What ends the iteration.
+    /// Returns the handle that ends the iteration.
     pub(crate) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// The signals that come, until the handle is closed. Signals of one kind that come at once are one.
+    /// Iterates over the signals that come, until the handle is closed. Signals of the same kind that come at once are
+    /// one.
     pub(crate) fn forever(&mut self) -> impl Iterator<Item = i32> {
         std::iter::from_fn(|| {
             let closed = &*self.handle.0;

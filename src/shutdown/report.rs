@@ -1,17 +1,17 @@
-//! What a coordinated shutdown tells of itself.
+//! The report of a coordinated shutdown.
 
 use crate::core::ledger::Ledger;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a system is shut down.
+/// The reason of a shutdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownReason {
     /// The process got this signal.
     Signal(i32),
-    /// What the program says.
+    /// A reason of the program's own.
     Other(Cow<'static, str>),
 }
 
@@ -36,38 +36,38 @@ impl fmt::Display for ShutdownReason {
     }
 }
 
-/// What a coordinated shutdown did, and where every message went. Times are by the system's clock.
+/// The phases and tasks of a coordinated shutdown, and the final ledger. Times are by the system's clock.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// The system's name.
     pub system: String,
-    /// Why it was shut down: the reason of the first call.
+    /// The reason of the first call.
     pub reason: ShutdownReason,
     /// The phases that the run came to, in order.
     pub phases: Vec<PhaseReport>,
-    /// How long the whole took.
+    /// The time of the whole run.
     pub took: Duration,
-    /// The books at the end. When the last phase has ended every actor they balance: nothing is queued, and
-    /// everything sent is accounted for, unless threads outside the system still send.
+    /// The ledger at the end. When the last phase has ended every actor the ledger balances: nothing is queued, and
+    /// every message that was sent is accounted for, unless threads outside the system still send.
     pub ledger: Ledger,
 }
 
-/// What became of one phase.
+/// The report of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PhaseReport {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: PhaseOutcome,
-    /// How long it took.
+    /// Its time.
     pub took: Duration,
-    /// Its tasks, in the order in which they were added; cancelled ones are left out.
+    /// Its tasks, in the order in which they were added; cancelled tasks are left out.
     pub tasks: Vec<TaskReport>,
 }
 
-/// What became of a phase.
+/// The outcome of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PhaseOutcome {
@@ -81,17 +81,17 @@ pub enum PhaseOutcome {
     TimedOut,
 }
 
-/// What became of one task.
+/// The report of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskReport {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: TaskOutcome,
-    /// How long it took.
+    /// Its time.
     pub took: Duration,
-    /// Of the task that ends the system, when it has timed out: the actors that had not ended, as
+    /// The actors that had not ended when the task that ends the system timed out, as
     /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them. Empty otherwise.
     pub stuck: Vec<String>,
 }
@@ -102,7 +102,7 @@ impl TaskReport {
     }
 }
 
-/// Names the actors that a task still waits for; nothing, if there are none.
+/// Names the actors that a task still waits for; writes nothing if there are none.
 pub(crate) struct StillRunning<'a>(pub &'a [String]);
 
 impl fmt::Display for StillRunning<'_> {
@@ -114,13 +114,13 @@ impl fmt::Display for StillRunning<'_> {
     }
 }
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskOutcome {
     /// It returned `Ok`.
     Done,
-    /// It returned an error or panicked; the text says what.
+    /// It returned an error or panicked, with this text.
     Failed(String),
     /// It was still running when the phase's time was over. A future is dropped, a closure goes on in the
     /// background.
@@ -129,7 +129,7 @@ pub enum TaskOutcome {
     Skipped,
 }
 
-/// One line for each phase that had tasks, and the books.
+/// A line for each phase that had tasks, and the ledger.
 impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "system {:?} shut down ({}) in {:?}", self.system, self.reason, self.took)?;
@@ -168,7 +168,7 @@ impl fmt::Display for TaskOutcome {
     }
 }
 
-/// Why a coordinated shutdown did not come to its end.
+/// The reason why a coordinated shutdown did not complete.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ShutdownRunError {
@@ -178,23 +178,23 @@ pub enum ShutdownRunError {
         phase: String,
         /// The task.
         task: String,
-        /// What it said.
+        /// The text of the failure.
         text: String,
-        /// What was done.
+        /// The report so far.
         report: Box<ShutdownReport>,
     },
     /// The time of a phase that is not recovered from was over; later phases were not run.
     TimedOut {
         /// The phase.
         phase: String,
-        /// How long it might take.
+        /// Its timeout.
         timeout: Duration,
         /// The tasks that were still running.
         tasks: Vec<String>,
         /// If one of them is the task that ends the system: the actors that had not ended, as
         /// [`ShutdownError::Stuck`](crate::ShutdownError::Stuck) names them.
         stuck: Vec<String>,
-        /// What was done.
+        /// The report so far.
         report: Box<ShutdownReport>,
     },
     /// The system ended otherwise before a run was begun: its tasks were dropped.
@@ -204,10 +204,10 @@ pub enum ShutdownRunError {
     },
     /// The operating system gave no thread for the run.
     Thread {
-        /// Why not.
+        /// The text of the error.
         text: String,
     },
-    /// Waiting was tried on a thread of the system, which may be one that the end needs.
+    /// The caller waits on a thread of the system, which the end of the system may need.
     OwnThread,
 }
 

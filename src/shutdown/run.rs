@@ -1,8 +1,8 @@
-//! A run: the phases one after the other, the tasks of each at the same time.
+//! A run: the phases in sequence, the tasks of each phase at the same time.
 //!
-//! One thread leads the run, and each task has a thread of its own, on which its future is polled; so a task may
-//! block, and none depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an
-//! alarm at the phase's deadline, by the system's clock.
+//! A thread leads the run, and each task has a thread of its own, on which its future is polled. So a task may block,
+//! and no task depends on the dispatchers whose actors it ends. The leader waits for its tasks or for an alarm at the
+//! phase's deadline, by the system's clock.
 
 use crate::actor::actor::HandlerResult;
 use crate::core::system::SystemCore;
@@ -24,18 +24,18 @@ use std::sync::Arc as StdArc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// What a task does: made when its phase begins.
+/// The work of a task: made when its phase begins.
 pub(crate) type Work = Box<dyn FnOnce() -> Running + Send>;
 
 type Running = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 per_thread! {
-    /// The system for whose run this thread performs a task. Only compared: the task keeps it.
+    /// The system for whose run this thread performs a task. The pointer is only compared: the task keeps the system.
     static TASK_OF: Cell<*const SystemCore> = Cell::new(std::ptr::null());
 }
 
-/// Whether the calling thread performs a task of this system's run, which waits for it. The task of another system's may
-/// wait here, and so end one system with the other.
+/// Whether the calling thread performs a task of this system's run, which waits for it. A task of another system's run
+/// may wait here, and so end this system with the other.
 pub(crate) fn is_task_of(core: &SystemCore) -> bool {
     TASK_OF.try_with(|system| std::ptr::eq(system.get(), core)).unwrap_or(false)
 }
@@ -43,7 +43,7 @@ pub(crate) fn is_task_of(core: &SystemCore) -> bool {
 /// The task that ends the system.
 const TERMINATE: &str = "terminate-system";
 
-/// Its number; those of the program's tasks begin behind it.
+/// The number of the task that ends the system; the numbers of the program's tasks begin behind it.
 const ENDS_SYSTEM: u64 = 0;
 
 impl CoordinatedShutdown {
@@ -68,7 +68,7 @@ impl CoordinatedShutdown {
     }
 }
 
-/// The leader.
+/// Leads the run, on the leader's thread.
 fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
     let outcome = run_phases(core, reason, first);
     match &outcome {
@@ -129,7 +129,7 @@ fn run_phases(
     }
 }
 
-/// The tasks of a phase that begins; no more can be added to it.
+/// Returns the tasks of a phase that begins; no more can be added to it.
 fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
     let coordinator = Coordinator::of(core);
     let mut tasks = {
@@ -155,7 +155,7 @@ fn tasks_of(core: &StdArc<SystemCore>, index: usize) -> Vec<Task> {
     tasks
 }
 
-/// The phase that went wrong is the last one.
+/// The phase that failed is the last phase.
 fn error(report: ShutdownReport, timeout: Duration) -> ShutdownRunError {
     let last = report.phases.last();
     let phase = last.map(|phase| phase.name.clone()).unwrap_or_default();
@@ -206,7 +206,7 @@ fn skip(core: &SystemCore, name: &str, tasks: Vec<Task>) -> PhaseReport {
     PhaseReport { name: name.to_owned(), outcome: PhaseOutcome::Skipped, took: Duration::ZERO, tasks }
 }
 
-/// What the leader and the tasks of one phase share.
+/// The state that the leader and the tasks of a phase share.
 struct Progress {
     state: Mutex<ProgressState>,
     /// Signalled when the leader has to look.
@@ -214,13 +214,13 @@ struct Progress {
 }
 
 struct ProgressState {
-    /// How each task ended, and after which time.
+    /// The outcome of each task, and the time that it took.
     ends: Vec<Option<(TaskOutcome, Duration)>>,
     /// The threads of tasks that wait for a waker.
     threads: Vec<Thread>,
     /// The alarm at the deadline has rung.
     has_rung: bool,
-    /// The phase is over: nobody waits for its tasks any more.
+    /// The phase is over: the leader does not wait for its tasks any more.
     is_over: bool,
 }
 
@@ -285,13 +285,13 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
 }
 
 impl Progress {
-    /// Waits until every task has ended or the time is over, and returns what has ended.
+    /// Waits until every task has ended or the time is over, and returns the outcomes.
     fn wait(self: &StdArc<Self>, core: &SystemCore, due: Duration) -> Vec<Option<(TaskOutcome, Duration)>> {
         let timers = core.timers();
         let mut alarm = None;
         loop {
-            // The alarm first and the clock behind it, or a clock that is moved in between is missed. Both without
-            // the lock: the clock may be the user's, and the alarm takes it.
+            // Sets the alarm before it looks at the clock, or a move of the clock in between is missed. Does both
+            // without the lock: the clock may be the user's, and the alarm takes it.
             let key = *alarm.get_or_insert_with(|| timers.wake_at(due, Waker::from(self.clone())));
             let is_due = timers.now() >= due;
             let mut state = lock(&self.state);
@@ -305,7 +305,8 @@ impl Progress {
                 return ends;
             }
             if std::mem::take(&mut state.has_rung) {
-                // It is used up; if it rang early, the timers have ended, and another one goes by the machine's.
+                // The alarm is used up; if it rang early, the timers have ended, and another alarm goes by the
+                // machine's clock.
                 alarm = None;
                 continue;
             }
@@ -313,7 +314,7 @@ impl Progress {
         }
     }
 
-    /// Does a task, on its thread. Once the phase is over its future is dropped.
+    /// Performs a task, on its thread. After the end of the phase the task's future is dropped.
     fn perform(&self, work: Work, place: usize, took: impl FnOnce() -> Duration) {
         lock(&self.state).threads.push(thread::current());
         let waker = Waker::from(StdArc::new(Unpark(thread::current())));
@@ -337,7 +338,7 @@ impl Progress {
     fn end(&self, place: usize, done: HandlerResult, took: Duration) {
         let outcome = match done {
             Ok(()) => TaskOutcome::Done,
-            // The text is made by user code.
+            // User code makes the text.
             Err(failure) => TaskOutcome::Failed(guarded(|| Ok(failure.to_string())).unwrap_or_default()),
         };
         lock(&self.state).ends[place] = Some((outcome, took));

@@ -16,15 +16,15 @@ use std::io;
 use std::sync::Arc as StdArc;
 
 impl CoordinatedShutdown {
-    /// Begins the run when the process gets SIGTERM or SIGINT, with [`ShutdownReason::Signal`]. A second signal
-    /// while the run goes on ends the process at once, as it would by default. Nothing listens to signals unless
-    /// this is called. When the actors of all systems that listen have ended, a signal does again what it does by default.
-    /// Needs the feature `signals`.
+    /// Begins the run when the process gets SIGTERM or SIGINT, with [`ShutdownReason::Signal`]. A second signal while
+    /// the run goes on ends the process at once, as it would by default. Without this call no code listens to signals.
+    /// When the actors of all systems that listen have ended, a signal has its default effect again. Needs the feature
+    /// `signals`.
     ///
-    /// On Windows, SIGINT is what Ctrl-C sends, and SIGTERM comes only from the process itself. A thread looks for them
-    /// 20 times a second there; elsewhere it sleeps until one comes.
+    /// On Windows, Ctrl-C sends SIGINT, and SIGTERM comes only from the process itself. A thread looks for them 20
+    /// times a second there; on other systems it sleeps until a signal comes.
     ///
-    /// The main thread then waits for the [outcome](Self::outcome), whoever begins the run:
+    /// The main thread then waits for the [outcome](Self::outcome), also if other code begins the run:
     ///
     /// ```no_run
     /// use pointsman::prelude::*;
@@ -50,7 +50,7 @@ impl CoordinatedShutdown {
             let mut has_begun = false;
             for signal in signals.forever() {
                 if has_begun {
-                    // Somebody is in a hurry.
+                    // The second signal asks for an immediate end.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 let Some(core) = core.upgrade() else { return };
@@ -59,7 +59,7 @@ impl CoordinatedShutdown {
             }
         };
         thread::Builder::new().name("pointsman-signals".to_owned()).spawn(unpinned(listen))?;
-        // Only now: as long as a call may fail, a signal does what it did before.
+        // Registered last: as long as a call may fail, a signal keeps its earlier effect.
         let listener = Listener::new(defaults);
         let close = handle.clone();
         let at_the_end = move || {
@@ -75,11 +75,11 @@ impl CoordinatedShutdown {
 
 const SIGNALS: [i32; 2] = [SIGTERM, SIGINT];
 
-/// Of the whole process, since the signals are.
+/// The listeners of the whole process, since signals are for the process.
 struct Listeners {
     /// Systems that listen and have not ended.
     count: usize,
-    /// Whether there are none; what a signal does by default looks at it, once it is in place, and stays there for good.
+    /// Whether no system listens. Read by the handlers with the default effect, which stay in place for good.
     are_none: Option<StdArc<AtomicBool>>,
 }
 
@@ -87,8 +87,8 @@ process_wide! {
     static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners { count: 0, are_none: None });
 }
 
-/// Has the signals do what they do by default whenever no system listens: who registers anything for a signal takes that
-/// away.
+/// Registers handlers that have the default effect whenever no system listens: each registration for a signal takes the
+/// default effect away.
 fn defaults() -> io::Result<StdArc<AtomicBool>> {
     let mut listeners = lock(&LISTENERS);
     if let Some(are_none) = &listeners.are_none {

@@ -1,31 +1,32 @@
-//! A `SeqCst` fence between two sides, of which the rare one pays for both.
+//! An asymmetric fence: a `SeqCst` fence between two sides, of which the rare side pays for both.
 //!
-//! Each section of [`crate::util::reclaim`] stores something and then loads something else, and no processor keeps these two in
-//! order by itself. A fence does, and waits for all stores before it: for that of the last message, too, whose line
-//! another core had. Nothing in a routed send took longer (5 of 33 ns from one thread to eight routees). Linux offers
-//! what spares it, membarrier(2), since 4.14: by [`heavy`] every other thread of the process that runs executes a full
-//! fence, wherever it is at that moment, and one that does not run went through one when it left its core. So
-//! [`light`] need only keep the compiler from changing the order.
+//! Each section of [`crate::util::reclaim`] stores something and then loads something else, and no processor keeps
+//! these two in order by itself. A fence does, and waits for all stores before it: for that of the last message, too,
+//! whose line another core had. Nothing in a routed send took longer (5 of 33 ns from one thread to eight routees).
+//! Since 4.14 Linux offers membarrier(2), which avoids that fence: at [`heavy`] every other thread of the process that
+//! runs executes a full fence, wherever it is at that moment. A thread that does not run went through a fence when it
+//! left its core. So [`light`] need only keep the compiler from changing the order.
 //!
-//! Why that does: the fence that a thread executes for `heavy` lies either before what follows its `light`, or behind what
-//! precedes it. In the first case what follows sees all that came before `heavy`; in the second, what comes after
-//! `heavy` sees all that preceded. Two fences, one of which comes first, say the same.
+//! Proof: the fence that a thread executes for `heavy` lies either before the code behind its `light`, or behind the
+//! code before its `light`. In the first case the code behind `light` sees all that came before `heavy`. In the second
+//! case the code behind `heavy` sees all that came before `light`. Two fences, one of which comes first, guarantee the
+//! same.
 //!
-//! Elsewhere, and where the kernel refuses, both are `fence(SeqCst)`; so they are in models and under Miri.
+//! On other systems, and where the kernel refuses, both are `fence(SeqCst)`; so they are in models and under Miri.
 
 use super::atomic::{Ordering, fence};
 use std::sync::atomic::compiler_fence;
 
-/// Finds out what the kernel offers. Until somebody has called this, [`light`] is a fence.
+/// Asks the kernel whether it offers the call. Until the first call of this function, [`light`] is a fence.
 pub(crate) fn prepare() {
     membarrier::register();
 }
 
-/// The side that comes often.
+/// The frequent side.
 #[inline(always)]
 pub(crate) fn light() {
     if membarrier::is_registered() {
-        // Ordering: SeqCst, for the compiler alone; pairs with what `fence_all` makes this thread execute.
+        // Ordering: SeqCst, for the compiler alone; pairs with the fence that `fence_all` makes this thread execute.
         compiler_fence(Ordering::SeqCst);
     } else {
         // Ordering: SeqCst fence; pairs with the fence in `heavy`.
@@ -33,12 +34,12 @@ pub(crate) fn light() {
     }
 }
 
-/// The side that pays: a system call of one or two microseconds, and an interrupt for each core that runs one of our
-/// threads.
+/// The rare side, which pays: a system call of one or two microseconds, and an interrupt for each core that runs a
+/// thread of this process.
 ///
-/// False if the kernel has taken back what it promised, as a filter of system calls that came later makes it do. Then
+/// Returns false if the kernel no longer offers the call, as after a filter of system calls that came later. Then
 /// nothing is ordered.
-#[must_use = "without the fence of the others nothing is ordered"]
+#[must_use = "without the fence of the other threads nothing is ordered"]
 pub(crate) fn heavy() -> bool {
     // Ordering: SeqCst fence; pairs with the fence in `light`, of a thread that did not know of the registration. It
     // orders the caller's own accesses, too.
@@ -50,8 +51,8 @@ pub(crate) fn heavy() -> bool {
 mod membarrier {
     use super::super::{CachePadded, OnceLock};
 
-    /// Whether the kernel has agreed; empty until it was asked. On a line of its own, which nobody writes: each section
-    /// reads it.
+    /// Whether the kernel has agreed; empty until it was asked. On a line of its own, which no thread writes: each
+    /// section reads it.
     static REGISTERED: CachePadded<OnceLock<bool>> = CachePadded::new(OnceLock::new());
 
     pub(super) fn register() -> bool {
@@ -107,7 +108,8 @@ mod tests {
         light_saw: AtomicBool,
     }
 
-    /// With a compiler's fence in place of `heavy`'s system call this failed in 6 of 6 runs on two cores, after 451 to 3,763 rounds.
+    /// With a compiler's fence in place of `heavy`'s system call this failed in 6 of 6 runs on two cores, after 451 to
+    /// 3,763 rounds.
     #[test]
     fn one_of_two_sides_sees_the_other() {
         prepare();
@@ -130,7 +132,7 @@ mod tests {
                 light();
                 let saw = shared.stored[1].load(Ordering::Relaxed) == round;
                 shared.light_saw.store(saw, Ordering::Relaxed);
-                // Ordering: Release; pairs with the Acquire load of `done` below: what was seen comes along.
+                // Ordering: Release; pairs with the Acquire load of `done` below, which makes the results visible.
                 shared.done.store(round, Ordering::Release);
             }
         });
@@ -151,7 +153,7 @@ mod tests {
         other.join().unwrap();
     }
 
-    /// As a program does that gives up rights while it runs; here one of its threads.
+    /// Acts as a program that gives up rights while it runs; here a thread of it does.
     #[cfg(all(target_os = "linux", not(any(miri, pointsman_shuttle))))]
     #[test]
     fn when_a_filter_forbids_the_call_heavy_says_that_nothing_is_ordered() {

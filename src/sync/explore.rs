@@ -13,9 +13,10 @@ const UNFINISHED: [&str; 2] = ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"];
 const BRANCHES_MAX: usize = 20_000;
 
 std::thread_local! {
-    /// How many panics began on this thread. Not per thread of a model: those all run on the one that explores it.
+    /// The number of panics that began on this thread. Not per thread of a model: those all run on the exploring
+    /// thread.
     static PANICS: Cell<usize> = const { Cell::new(0) };
-    /// Whether loom has found a deadlock on this thread. It can do nothing more then, so that every destructor which
+    /// Whether loom has found a deadlock on this thread. Loom can do nothing more then, so every destructor that
     /// unwinding meets panics in its turn.
     static DEADLOCKED: Cell<bool> = const { Cell::new(false) };
     /// The model that this thread explores.
@@ -25,8 +26,8 @@ std::thread_local! {
 /// Whether panics are counted: a model of a user has been explored in this process.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
-/// How the messages begin with which Rust ends the process: a second panic met the first in a destructor, or a panic came
-/// where none may pass.
+/// The beginnings of the messages with which Rust ends the process: a second panic met the first in a destructor, or a
+/// panic came where none may pass.
 const ABORTS: [&str; 2] = ["panic in a destructor during cleanup", "panic in a function that cannot unwind"];
 
 /// So many panics of an execution are kept. The first is the cause, unless the model plants and catches panics.
@@ -41,7 +42,7 @@ struct Run {
 }
 
 impl Run {
-    /// Says on standard error that the model has failed, and by which panics.
+    /// Writes to standard error that the model has failed, and by which panics.
     fn report(&self, how: &str) {
         let Self { name, execution, panics } = self;
         let mut lines =
@@ -53,7 +54,7 @@ impl Run {
     }
 }
 
-/// Notes which model the thread explores; when a panic ends the model, says so behind all other output.
+/// Notes the model that the thread explores; when a panic ends the model, reports that behind all other output.
 struct Noted;
 
 impl Noted {
@@ -82,12 +83,12 @@ impl Drop for Noted {
     }
 }
 
-/// How the message begins with which loom tells of a deadlock.
+/// The beginning of the message with which loom reports a deadlock.
 const DEADLOCK: &str = "deadlock; threads";
 
-/// Explores `run` under at most `bound` preemptions, or more if `LOOM_MAX_PREEMPTIONS` says so, and demands at
-/// least `floor` executions, so that a model whose threads stopped racing fails instead of passing. Fewer preemptions
-/// would be explored by nobody who set that for something else, and passed by all.
+/// Explores `run` under at most `bound` preemptions, or more if `LOOM_MAX_PREEMPTIONS` says so. Demands at least
+/// `floor` executions, so that a model whose threads stopped racing fails instead of passing. The variable cannot lower
+/// the bound: a user who has set it for something else would explore less, and the model would pass.
 ///
 /// Prints `model NAME bound B executions N seconds S`.
 ///
@@ -110,7 +111,7 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
     builder.preemption_bound = Some(used);
     builder.max_branches = BRANCHES_MAX;
 
-    // std's, since loom's would be a part of the model.
+    // Uses std's types, since loom's would be a part of the model.
     let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = executions.clone();
     let began = Instant::now();
@@ -124,7 +125,7 @@ pub fn explore(name: &str, bound: usize, floor: usize, run: impl Fn() + Send + S
     // Ordering: Relaxed; as above.
     let explored = executions.load(Ordering::Relaxed);
     let seconds = began.elapsed().as_secs_f64();
-    // In one piece, so that no other test's line comes between.
+    // Written in one piece, so that no other test's line comes between.
     let line = format!("model {name} bound {used} executions {explored} seconds {seconds:.1}\n");
     eprint!("{line}");
     assert!(
@@ -155,7 +156,8 @@ fn see(info: &PanicHookInfo<'_>, previous: &dyn Fn(&PanicHookInfo<'_>)) {
     let payload = info.payload();
     let message = payload.downcast_ref::<String>().map(String::as_str);
     let message = message.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a value, no text");
-    // What ends the process is passed on in any case: the test harness prints then what it has captured.
+    // A panic that ends the process is passed on in any case: the test harness prints then the output that it has
+    // captured.
     if ABORTS.iter().any(|aborts| message.starts_with(aborts)) {
         previous(info);
         return RUN.with(|noted| {
@@ -176,7 +178,7 @@ fn see(info: &PanicHookInfo<'_>, previous: &dyn Fn(&PanicHookInfo<'_>)) {
             }
         }
     });
-    // What follows a deadlock would bury its message under tens of thousands of lines.
+    // The panics after a deadlock would hide its message under tens of thousands of lines.
     if DEADLOCKED.get() {
         return;
     }
@@ -184,8 +186,8 @@ fn see(info: &PanicHookInfo<'_>, previous: &dyn Fn(&PanicHookInfo<'_>)) {
     previous(info);
 }
 
-/// Whether something panics on this thread that [`panics`] counts: the execution fails then, even if that is caught.
-/// Models of the engine itself, which may catch what they have planted, do not count and never fail so.
+/// Whether a panic has begun on this thread that [`panics`] counts: the execution fails then, even if the panic is
+/// caught. Models of the engine itself, which may catch panics that they have planted, do not count and never fail so.
 pub fn has_failed() -> bool {
     std::thread::panicking() && PANICS.get() > 0
 }

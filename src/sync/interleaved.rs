@@ -1,5 +1,5 @@
-//! The seam on shuttle, which decides at each step of any thread who goes next. All memory is sequentially
-//! consistent there: orderings are the business of the models on loom.
+//! The seam on shuttle, which chooses the next thread at each step of any thread. All memory is sequentially consistent
+//! there: the models on loom check orderings.
 //!
 //! Foreign queues are the originals, with a step before each operation: shuttle runs all threads on one of the
 //! operating system's, so an operation is whole when the next thread goes on.
@@ -7,7 +7,7 @@
 pub use crossbeam_utils::CachePadded;
 pub use shuttle::hint;
 pub use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
-/// Not a step: it may hold only what orders itself, and what fills it must take no step.
+/// Not a step: it may hold only values that order themselves, and its initialiser must take no step.
 pub use std::sync::OnceLock;
 
 /// Hashed alike in every execution: a schedule is replayed by the same steps in the same order.
@@ -25,12 +25,12 @@ pub mod thread {
     }
 }
 
-/// Always, since shuttle cannot tell: whoever joins the thread then waits for its end, which scenarios may.
+/// Always true, since shuttle cannot tell: the thread that joins then waits for the end, which scenarios may.
 pub fn thread_has_ended<T>(_: &thread::JoinHandle<T>) -> bool {
     true
 }
 
-/// Lets another thread go on, or this one. Unlike `yield_now` it asks for neither.
+/// Lets another thread go on, or this one. Unlike `yield_now` it prefers neither.
 fn step() {
     // shuttle has no time either; this is its plain step.
     thread::sleep(std::time::Duration::ZERO);
@@ -158,7 +158,7 @@ pub mod cell {
 
     /// A cell that fails the scenario when two accesses overlap, of which one writes.
     ///
-    /// It sees those between which a thread takes a step; loom's sees them all.
+    /// It sees accesses between which a thread takes a step; loom's cell sees all.
     #[derive(Debug)]
     pub struct UnsafeCell<T> {
         value: std::cell::UnsafeCell<T>,

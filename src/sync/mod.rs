@@ -1,15 +1,15 @@
 //! The only door to atomics, cells, locks, threads and foreign queues.
 //!
-//! Everything concurrent in this crate names these items and never `std`'s (or `loom`'s), so that the
-//! whole engine compiles a second time on loom under `--cfg pointsman_loom`, and a third time on shuttle under
-//! `--cfg pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order. Made of them, for
-//! several modules: `asymmetric_fence.rs` and `thread_index.rs`.
+//! All concurrent code in this crate names these items and never `std`'s (or `loom`'s), so that the whole engine
+//! compiles a second time on loom under `--cfg pointsman_loom`, and a third time on shuttle under `--cfg
+//! pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order. `asymmetric_fence.rs`
+//! and `thread_index.rs` are made of these items, for several modules.
 //!
 //! Two rules come from how loom works and hold in both builds:
 //! * a store-then-look handshake uses [`atomic::fence`] with `SeqCst` between the two (or
 //!   read-modify-writes on both sides), never `SeqCst` accesses, which loom treats as acquire and release;
-//! * an atomic that anyone updates by a read-modify-write is written by read-modify-writes everywhere,
-//!   unless the writer is the only one that can touch it at that moment.
+//! * an atomic that any thread updates by a read-modify-write is written by read-modify-writes everywhere, unless the
+//!   writer is the only thread that can touch it at that moment.
 
 #[cfg(pointsman_shuttle)]
 mod interleaved;
@@ -30,8 +30,8 @@ pub(crate) mod asymmetric_fence;
 pub mod explore;
 pub(crate) mod thread_index;
 
-/// Whether threads are scheduled by loom or shuttle: to look again and again decides nothing there, small sizes meet
-/// their borders sooner, and a panic is the end of the model rather than a failure of an actor.
+/// Whether loom or shuttle schedules the threads: repeated looks decide nothing there, small sizes meet their borders
+/// sooner, and a panic is the end of the model rather than a failure of an actor.
 pub(crate) const EXPLORED: bool = cfg!(any(pointsman_loom, pointsman_shuttle));
 
 /// Locks without minding poison: every critical section in this crate leaves its data whole before any
@@ -40,8 +40,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Says an Acquire fence once more, as a load of the atomic that it stands behind: to ThreadSanitizer, which knows no
-/// fences and would report what they order. Nothing in other builds.
+/// Repeats an Acquire fence as a load of the atomic that it stands behind: for ThreadSanitizer, which knows no fences
+/// and would report the accesses that they order. Does nothing in other builds.
 macro_rules! fence_for_tsan {
     ($atomic:expr) => {
         #[cfg(pointsman_tsan)]

@@ -1,9 +1,9 @@
-//! The seam on loom. What loom does not instrument is replaced by a lock-based stand-in that promises no
-//! more than the contract we rely on; the originals are covered by their own tests and by stress tests.
+//! The seam on loom. Types that loom does not instrument are replaced by a lock-based stand-in that promises no more
+//! than the contract we rely on; their own tests and stress tests cover the originals.
 
 pub use loom::hint;
 pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
-/// Not instrumented: models see no race on it, so it may hold only what orders itself, such as handles.
+/// Not instrumented: models see no race on it, so it may hold only values that order themselves, such as handles.
 pub use std::sync::OnceLock;
 
 /// Hashed alike in every execution: loom replays a model, and must meet the same order again.
@@ -21,7 +21,7 @@ pub mod thread {
     }
 }
 
-/// Always, since loom cannot tell: whoever joins the thread then waits for its end, which models may.
+/// Always true, since loom cannot tell: the thread that joins then waits for the end, which models may.
 pub fn thread_has_ended<T>(_: &thread::JoinHandle<T>) -> bool {
     true
 }
@@ -96,7 +96,7 @@ pub mod deque {
     pub enum Steal<T> {
         Empty,
         Success(T),
-        /// Never from the stand-in; callers must handle it for the original.
+        /// The stand-in never returns it; callers must handle it for the original.
         #[allow(dead_code)] // as said
         Retry,
     }
@@ -242,8 +242,8 @@ impl Drop for Locals {
     }
 }
 
-/// One by one, in the order in which they were made; not at all where a user's model has failed: loom drops these then
-/// outside of any execution, where their destructors would panic, and abort the process.
+/// Drops them in sequence, in the order in which they were made; not at all where a user's model has failed: loom drops
+/// these then outside of any execution, where their destructors would panic, and abort the process.
 fn drop_in_order<T>(values: &mut Vec<T>) {
     if super::explore::has_failed() {
         std::mem::forget(std::mem::take(values));

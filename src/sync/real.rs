@@ -1,7 +1,7 @@
 //! The seam on the standard library.
 
 pub(crate) use crossbeam_utils::CachePadded;
-/// Iterated in an order that models repeat.
+/// Iterated in an order that models can repeat.
 pub(crate) use std::collections::{HashMap, HashSet};
 pub(crate) use std::sync::atomic;
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -40,13 +40,13 @@ pub(crate) mod cell {
             Self(std::cell::UnsafeCell::new(value))
         }
 
-        /// Gives a pointer for reading; the caller vouches that nobody writes meanwhile.
+        /// Gives a pointer for reading; the caller guarantees that no thread writes meanwhile.
         #[inline(always)]
         pub(crate) fn with<R>(&self, look: impl FnOnce(*const T) -> R) -> R {
             look(self.0.get())
         }
 
-        /// Gives a pointer for writing; the caller vouches for exclusive access meanwhile.
+        /// Gives a pointer for writing; the caller guarantees exclusive access meanwhile.
         #[inline(always)]
         pub(crate) fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
             change(self.0.get())

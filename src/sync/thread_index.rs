@@ -10,7 +10,7 @@ use std::cell::{Cell, OnceCell};
 struct Numbers {
     /// Numbers of ended threads, to be used again.
     free: Vec<usize>,
-    /// How many numbers were ever handed out.
+    /// The number of numbers that were ever handed out.
     next: usize,
 }
 
@@ -18,7 +18,7 @@ process_wide! {
     static NUMBERS: Arc<Mutex<Numbers>> = Arc::new(Mutex::new(Numbers::default()));
 }
 
-/// Returns its number when the thread ends.
+/// Gives its number back when the thread ends.
 #[derive(Debug)]
 struct Lease {
     number: usize,
@@ -28,7 +28,7 @@ struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Destructors of other thread-locals may still ask: not for a number that has a new thread.
+        // Destructors of other thread-locals may still ask for a number: not for a number that has a new thread.
         let _ = CACHED.try_with(|cached| cached.set(NONE));
         lock(&self.numbers).free.push(self.number);
     }

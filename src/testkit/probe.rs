@@ -1,4 +1,4 @@
-//! An actor whose mail the test reads.
+//! A probe: an actor whose messages the test reads.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
@@ -15,22 +15,21 @@ use std::fmt::{self, Debug};
 use std::sync::Arc as StdArc;
 use std::time::{Duration, Instant};
 
-/// How long a probe on a system with threads waits for what is expected: longer than anything takes, and
-/// reached only by a test that fails.
+/// The longest wait of a probe on a system with threads: longer than anything takes, and reached only by a test that
+/// fails.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// An actor that keeps what it gets, for the test to read in order.
+/// An actor that keeps the messages that it gets, for the test to read in order.
 ///
-/// Code under test is given [`actor_ref`](Self::actor_ref) where it wants somebody to send to; the test then
-/// says what must have come. Messages and notices of watched actors are read in one order, the one in which they
-/// came: what is not expected next is a failure.
+/// Code under test gets [`actor_ref`](Self::actor_ref) where it wants a recipient; the test then says which messages
+/// must have come. Messages and notices of watched actors are read in the order in which they came: an unexpected next
+/// event is a failure.
 ///
-/// On a [`TestSystem`](crate::testkit::TestSystem) the methods run turns until something has come or nobody has
-/// anything left to do; they never wait. On a system with threads they wait, up to 30 seconds of the machine's
-/// time.
+/// On a [`TestSystem`](crate::testkit::TestSystem) the methods run turns until an event has come or no actor has
+/// anything left to do; they never wait. On a system with threads they wait, up to 30 seconds of the machine's time.
 ///
-/// There is no last sender to reply to: who wants an answer sends a port along. So a probe of `Call<Q>` answers
-/// by what it [takes](Self::take):
+/// There is no last sender to reply to: a sender that wants an answer sends a port along. So a probe of `Call<Q>`
+/// answers by the call that it [takes](Self::take):
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -57,14 +56,14 @@ pub struct Probe<M: Send + 'static> {
     inbox: StdArc<Inbox<M>>,
 }
 
-/// What a probe that [fishes](Probe::fish_for) does with a message.
+/// The decision of a probe that [fishes](Probe::fish_for) about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FishOutcome {
-    /// That is the one.
+    /// Take this message.
     Take,
-    /// Let it go, and look at the next.
+    /// Drop it, and look at the next message.
     Skip,
-    /// It must not come: fail, for this reason.
+    /// The message must not come: fail, for this reason.
     Fail(String),
 }
 
@@ -113,7 +112,7 @@ impl<M: Debug> Debug for Event<M> {
 }
 
 impl<M: Send + 'static> Probe<M> {
-    /// A probe in this system: a [`TestSystem`](crate::testkit::TestSystem) or one with threads.
+    /// Makes a probe in this system: a [`TestSystem`](crate::testkit::TestSystem) or a system with threads.
     ///
     /// # Panics
     ///
@@ -122,19 +121,20 @@ impl<M: Send + 'static> Probe<M> {
     pub fn on(system: &SystemRef) -> Self {
         let inbox = StdArc::new(Inbox { events: Mutex::default(), came: Condvar::new() });
         let kept = inbox.clone();
-        // Internal: a mailbox that is meant for the actors under test could refuse what it is to keep.
+        // Internal: a mailbox that is meant for the actors under test could refuse the messages that the probe is to
+        // keep.
         let builder = ActorBuilder::new(system.core().system_guardian(), None).internal();
         let actor = builder.spawn(move || ProbeActor(kept.clone()));
         let actor = actor.unwrap_or_else(|error| panic!("cannot make a probe: {error}"));
         Self { actor, system: system.clone(), inbox }
     }
 
-    /// The actor that code under test sends to.
+    /// Returns the reference that code under test sends to.
     pub fn actor_ref(&self) -> &ActorRef<M> {
         &self.actor
     }
 
-    /// Watches an actor: its end is something that comes, for [`expect_terminated`](Self::expect_terminated).
+    /// Watches an actor: its end is an event for [`expect_terminated`](Self::expect_terminated).
     ///
     /// # Panics
     ///
@@ -149,11 +149,11 @@ impl<M: Send + 'static> Probe<M> {
         );
     }
 
-    /// The next message, whatever it is.
+    /// Returns the next message, whatever it is.
     ///
     /// # Panics
     ///
-    /// If none comes, or the end of a watched actor does.
+    /// If no message comes, or the end of a watched actor does.
     #[track_caller]
     pub fn take(&self) -> M {
         match self.next() {
@@ -165,7 +165,7 @@ impl<M: Send + 'static> Probe<M> {
         }
     }
 
-    /// Checks that what comes next is the end of this actor, which is [watched](Self::watch), and returns the notice.
+    /// Checks that the next event is the end of this actor, which is [watched](Self::watch), and returns the notice.
     /// Its [`existence_confirmed`](Terminated::existence_confirmed) is false where the actor had ended before the watch
     /// began. Akka's `expectTerminated` returns it too.
     ///
@@ -205,7 +205,7 @@ impl<M: Send + 'static> Probe<M> {
             Ok(Event::Terminated(Terminated { actor: other, .. })) => {
                 self.fail(wanted, format_args!("the end of {}#{}", other.path(), other.uid()))
             }
-            // Nothing is asked of messages here, such as how to print them.
+            // No code of messages runs here, such as their printing.
             Ok(Event::Message(_)) => {
                 self.fail(wanted, format_args!("a message of type {}", std::any::type_name::<M>()))
             }
@@ -213,7 +213,7 @@ impl<M: Send + 'static> Probe<M> {
         }
     }
 
-    /// What comes next, or why nothing does.
+    /// Returns the next event, or the reason why there is none.
     fn next(&self) -> Result<Event<M>, &'static str> {
         let reached = self.system.core().run_turns(&mut || !lock(&self.inbox.events).is_empty());
         let deadline = (reached == Reached::Elsewhere).then(|| Instant::now() + LIMIT);
@@ -267,13 +267,13 @@ impl<M: Debug + Send + 'static> Probe<M> {
         }
     }
 
-    /// Checks that these messages come next, each once and no other between them, in any order. Returns them in the order
-    /// in which they came. Akka's `expectMsgAllOf`.
+    /// Checks that these messages come next, each once and no other between them, in any order. Returns them in the
+    /// order in which they came. Akka's `expectMsgAllOf`.
     ///
     /// # Panics
     ///
-    /// If something else comes before all of them are there, or nothing. The text names what has come and what is
-    /// missing.
+    /// If something else comes before all of them are there, or nothing. The text names the messages that have come and
+    /// those that are missing.
     ///
     /// ```
     /// use pointsman::testkit::{Probe, TestSystem};
@@ -312,7 +312,7 @@ impl<M: Debug + Send + 'static> Probe<M> {
         came
     }
 
-    /// Checks that a message comes next of which this is true, and returns it.
+    /// Checks that a message comes next for which `is_wanted` returns true, and returns it.
     ///
     /// # Panics
     ///
@@ -326,13 +326,13 @@ impl<M: Debug + Send + 'static> Probe<M> {
         }
     }
 
-    /// Checks that nothing has come that was not read yet. On a [`TestSystem`](crate::testkit::TestSystem) that
-    /// holds until time moves or the test sends something. On a system with threads it is a look at what has
-    /// come so far, and says nothing about what comes later: first wait for an event that comes after it.
+    /// Checks that no unread message has come. On a [`TestSystem`](crate::testkit::TestSystem) that holds until time
+    /// moves or the test sends something. On a system with threads it is a look at the messages so far, and says
+    /// nothing about later messages: first wait for an event that comes after them.
     ///
     /// # Panics
     ///
-    /// If something has come; or if actors keep each other busy, so that something may come yet.
+    /// If a message has come; or if actors keep each other busy, so that a message may yet come.
     #[track_caller]
     pub fn expect_none(&self) {
         let reached = self.system.core().run_turns(&mut || false);
@@ -349,8 +349,8 @@ impl<M: Debug + Send + 'static> Probe<M> {
     ///
     /// # Panics
     ///
-    /// If `judge` says so, if no more messages come, or the end of a watched actor does. The text names what was
-    /// let go before.
+    /// If `judge` says so, if no more messages come, or the end of a watched actor does. The text names the messages
+    /// that were skipped before.
     ///
     /// ```
     /// use pointsman::testkit::{FishOutcome, Probe, TestSystem};

@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 /// At most so many actors are named in an error.
 const NAMED_MAX: usize = 8;
 
-/// Looks that follow each other at once, before the thread rests between two.
+/// The number of looks that follow each other at once, before the thread rests between two.
 const EAGER_LOOKS: u32 = 32;
 /// The first and the longest rest.
 const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 
-/// Why a system did not become quiet: see [`wait_until_quiet`].
+/// The reason why a system did not become quiet: see [`wait_until_quiet`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotQuiet {
-    /// Actors were busy at the last look, after so long.
+    /// Actors were busy at the last look, at the end of the limit.
     Busy {
         /// How long the call has waited.
         waited: Duration,
-        /// Actors that were seen busy last, parents before their children, at most 8.
+        /// The actors that were seen busy last, parents before their children, at most 8.
         busy: Vec<StillBusy>,
         /// How many more there were.
         more: usize,
     },
-    /// The calling thread runs actors of this system, or stands for others that they may wait for: it cannot wait for
+    /// The calling thread runs actors of this system, or other actors that those may wait for: it cannot wait for
     /// itself.
     OwnThread,
 }
@@ -40,29 +40,30 @@ pub enum NotQuiet {
 pub struct StillBusy {
     /// Its path.
     pub path: String,
-    /// What [`waits`](crate::AnyActorRef::queued) for it.
+    /// The number of messages that [`wait`](crate::AnyActorRef::queued) for it.
     pub queued: usize,
     /// Whether it is in a handler or has a turn to come. An actor with messages and without a turn is suspended: it
     /// waits for its supervisor.
     pub runs: bool,
 }
 
-/// Waits until a system is quiet: no message is in a mailbox or in a queue that a pool shares, no handler runs, no control
-/// (stops, watches, ticks, notices of ends) is on its way. Then a test may look at what has become of all that was sent.
+/// Waits until a system is quiet: no message is in a mailbox or in a queue that a pool shares, no handler runs, and no
+/// control message (stops, watches, ticks, notices of ends) is on its way. Then a test may look at the outcome of all
+/// messages.
 ///
-/// The answer is exact for what was sent before the call, and for all that followed from it, through any number of actors:
-/// a message between two queues is not overlooked. Of what other threads send meanwhile, the answer tells the
-/// state at one moment within the call.
+/// The answer is exact for the messages that were sent before the call, and for all that followed from them, through
+/// any number of actors: a message between two queues is not overlooked. Of messages that other threads send meanwhile,
+/// the answer tells the state at a moment within the call.
 ///
-/// Quiet systems may have more to come: timers that are not due, futures that are [piped](crate::Context::pipe_to_self) and
-/// wait for something outside, data in sockets, messages that an actor has [stashed](crate::Context::stash) or an
-/// [`Inbox`](crate::pattern::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::time::ManualClock) is seen, since whoever moves
-/// the clock fires it. An actor that is suspended with messages in its mailbox is not quiet.
+/// Quiet systems may have more to come: timers that are not due, futures that are [piped](crate::Context::pipe_to_self)
+/// and wait for something outside, data in sockets, messages that an actor has [stashed](crate::Context::stash) or an
+/// [`Inbox`](crate::pattern::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::time::ManualClock) is seen, since the thread
+/// that moves the clock fires it. An actor that is suspended with messages in its mailbox is not quiet.
 ///
-/// On a [`TestSystem`](crate::testkit::TestSystem) turns are run until idle, and nothing is waited for.
+/// On a [`TestSystem`](crate::testkit::TestSystem) turns are run until idle, and the call does not wait.
 ///
 /// The call looks at all actors again and again, so it is for tests. Neither Akka's nor GoAkt's testkit has it: theirs
-/// repeat an assertion until it holds (`awaitAssert`), which tells nothing of what comes after.
+/// repeat an assertion until it holds (`awaitAssert`), which tells nothing about later events.
 ///
 /// # Errors
 ///
@@ -104,7 +105,7 @@ pub fn wait_until_quiet(system: &SystemRef, limit: Duration) -> Result<(), NotQu
     let reached = core.run_turns(&mut || false);
     let began = Instant::now();
     let until = began.checked_add(limit);
-    // Who was busy, of the last look that has found anybody.
+    // The busy actors of the last look that has found any.
     let mut last = Vec::new();
     let (mut looks, mut rest) = (0, REST.0);
     loop {

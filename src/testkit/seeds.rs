@@ -1,4 +1,4 @@
-//! Where a test's seed comes from.
+//! The seeds of tests.
 
 use crate::testkit::system::TestSystem;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 /// Names the seed of a failed test.
 const VARIABLE: &str = "POINTSMAN_SEED";
 
-/// What to do to see a failure again.
+/// The advice for seeing a failure again.
 pub(crate) struct Again(pub u64);
 
 impl fmt::Display for Again {
@@ -18,7 +18,7 @@ impl fmt::Display for Again {
 
 /// Runs a test on `count` fresh systems, each with a seed of its own, and [finishes](TestSystem::finish) each.
 ///
-/// The seeds are those of [`seeds`]: others in each run, and just the one of `POINTSMAN_SEED` if that is set.
+/// The seeds are those of [`seeds`]: other seeds in each run, or the seed of `POINTSMAN_SEED` alone if that is set.
 ///
 /// # Panics
 ///
@@ -43,12 +43,12 @@ pub fn for_seeds(count: u64, mut test: impl FnMut(&TestSystem)) {
     }
 }
 
-/// `count` seeds, for tests that describe their systems themselves: the seed of the environment variable
-/// `POINTSMAN_SEED` alone, if that is set, and otherwise others in each run.
+/// Returns `count` seeds, for tests that describe their systems themselves: the seed of the environment variable
+/// `POINTSMAN_SEED` alone, if that is set, and otherwise other seeds in each run.
 ///
 /// # Panics
 ///
-/// If the variable is set to what is no whole number below 2^64.
+/// If the value of the variable is no whole number below 2^64.
 ///
 /// ```
 /// use pointsman::testkit::{TestSystem, seeds};
@@ -70,7 +70,7 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| first.wrapping_add(number))
 }
 
-/// One seed: given, or random.
+/// Returns a seed: given, or random.
 pub(crate) fn any_seed() -> u64 {
     given().unwrap_or_else(random)
 }
@@ -81,7 +81,7 @@ fn given() -> Option<u64> {
     Some(seed.unwrap_or_else(|| panic!("{VARIABLE}={text:?}: must be a whole number below 2^64")))
 }
 
-/// From what the standard library keeps its hash maps safe with; small, for it is to be typed again.
+/// Derived from the random keys of the standard library's hash maps; small, since a user may type it again.
 fn random() -> u64 {
     RandomState::new().hash_one(0) >> 32
 }

@@ -1,4 +1,4 @@
-//! A system on the thread of its test.
+//! A test system: its actors run on the thread of its test.
 
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
@@ -31,23 +31,23 @@ const NAMED_MAX: usize = 32;
 
 /// A system whose actors all run on the thread of the test, one turn at a time.
 ///
-/// Which actor has the next turn is a choice that derives from the [seed](Self::seed), and so is how many
-/// messages it handles in it: two runs with one seed take the same course, two seeds explore two. Time stands
-/// still until it is [moved](Self::advance). Nothing runs but in [`step`](Self::step),
-/// [`run_until_idle`](Self::run_until_idle), [`advance`](Self::advance), and wherever this thread waits for
-/// the system: for an [answer](crate::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
+/// The actor of the next turn is a choice that derives from the [seed](Self::seed), and so is the number of messages
+/// that it handles in the turn: two runs with the same seed take the same course, two seeds explore two. Time stands
+/// still until it is [moved](Self::advance). Turns run only in [`step`](Self::step),
+/// [`run_until_idle`](Self::run_until_idle), [`advance`](Self::advance), and wherever this thread waits for the system:
+/// for an [answer](crate::Ask::wait), for a [`Probe`], for room in a mailbox, for the end.
 ///
-/// Dispatchers keep their names and lose their threads: actors on blocking and pinned ones take their turns here,
-/// too. A handler on such a dispatcher may wait for an answer, and the others get their turns within its own;
-/// on a work-stealing or calling-thread one it is refused, as in service.
+/// Dispatchers keep their names and lose their threads: actors on blocking and pinned dispatchers take their turns
+/// here, too. A handler on such a dispatcher may wait for an answer, and the other actors get their turns within its
+/// own; on a work-stealing or calling-thread dispatcher the wait is refused, as in production.
 ///
-/// It dereferences to [`SystemRef`]; `/user` and its failures, names, timers, routers, and books are the
-/// engine's own. Other threads may send to its actors, too; then the course depends on them as well.
+/// It dereferences to [`SystemRef`]; `/user` and its failures, names, timers, routers, and ledger are the engine's own.
+/// Other threads may send to its actors, too; then the course depends on them as well.
 ///
-/// # How it ends
+/// # The end
 ///
-/// [`finish`](Self::finish), or else the destructor, fails the test when actors are left running that nobody
-/// [allowed](Self::allow_running) or messages are unaccounted for.
+/// [`finish`](Self::finish), or else the destructor, fails the test when actors are left running that the test has not
+/// [allowed](Self::allow_running), or when messages are unaccounted for.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -77,7 +77,7 @@ pub struct TestSystem {
     turns: StdArc<Turns>,
     clock: ManualClock,
     allowed: Mutex<Allowed>,
-    /// It stays on its thread, which is the one that runs the turns.
+    /// It stays on its thread, which runs the turns.
     on_this_thread: PhantomData<*const ()>,
 }
 
@@ -89,11 +89,11 @@ pub struct TestSystemBuilder {
     configure: Box<dyn FnOnce(SystemBuilder) -> SystemBuilder>,
 }
 
-/// Which actors may be left running.
+/// The actors that may be left running.
 #[derive(Default)]
 struct Allowed {
     all: bool,
-    /// With all below them.
+    /// The actors at these paths, with all below them.
     paths: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ struct Allowed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotReady {
-    /// How much of the system's time has passed.
+    /// The time of the system that has passed.
     pub waited: Duration,
     /// The system's seed.
     pub seed: u64,
@@ -121,7 +121,7 @@ impl fmt::Display for NotReady {
         write!(
             f,
             "not ready after {:?} of the system's time, and no actor has anything left to do: let more time pass, or look \
-             for who is to answer ({})",
+             for the actor that is to answer ({})",
             self.waited,
             Again(self.seed)
         )
@@ -135,7 +135,7 @@ impl TestSystem {
     ///
     /// # Panics
     ///
-    /// If the variable is set to what is no whole number below 2^64.
+    /// If the value of the variable is no whole number below 2^64.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -150,17 +150,17 @@ impl TestSystem {
         TestSystemBuilder { seed: None, turn_max: TURN_MAX_DEFAULT, configure: Box::new(|builder| builder) }
     }
 
-    /// What all choices derive from.
+    /// Returns the seed of all choices.
     pub fn seed(&self) -> u64 {
         self.handle.core().seed()
     }
 
-    /// The system's clock. [`advance`](Self::advance) moves it too, and lets everything happen at its time.
+    /// Returns the system's clock. [`advance`](Self::advance) moves it too, and lets everything happen at its time.
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// Runs one turn of one actor; false if no actor has anything to do.
+    /// Runs a turn of an actor; returns false if no actor has anything to do.
     pub fn step(&self) -> bool {
         self.turns.step()
     }
@@ -185,14 +185,14 @@ impl TestSystem {
         self.turns.run_until_idle()
     }
 
-    /// Moves the clock by this length, in steps: from one deadline to the next, with turns run until idle at each.
-    /// So everything happens at its time, and what it sets off has happened before the next.
+    /// Moves the clock by this length, in steps: from one deadline to the next, with turns run until idle at each. So
+    /// everything happens at its time, and its consequences have happened before the next deadline.
     ///
-    /// Timers count milliseconds: what is due within one comes at its end.
+    /// Timers count milliseconds: an entry that is due within a millisecond comes at its end.
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`], also one of timers that are due again at once.
+    /// On a [`Livelock`], also a livelock of timers that are due again at once.
     #[track_caller]
     pub fn advance(&self, by: Duration) {
         let end = self.now().saturating_add(by);
@@ -206,7 +206,7 @@ impl TestSystem {
                 turns = 0;
             }
             self.clock.advance(deadline.saturating_sub(now));
-            // One more for the move itself, which may fire what gives nobody a turn.
+            // Counts the move itself too, which may fire timers that give no actor a turn.
             turns += 1 + self.run_until_idle();
             if turns > self.turns.turn_max() {
                 panic!("{}", self.turns.livelock(turns));
@@ -216,18 +216,18 @@ impl TestSystem {
         self.run_until_idle();
     }
 
-    /// Lets time pass until a future is ready, and returns what it yields: turns are run until idle, then the clock moves to
-    /// the next deadline, and so on, over `within` at most. So an [`Ask`](crate::Ask) is awaited whose answer takes
-    /// time by the system's clock; [`wait`](crate::Ask::wait) and [`ask`](Self::ask) let none pass. The clock stops
-    /// where the future was ready.
+    /// Lets time pass until a future is ready, and returns its output: turns are run until idle, then the clock moves
+    /// to the next deadline, and so on, over `within` at most. So a test can await an [`Ask`](crate::Ask) whose answer
+    /// takes time by the system's clock; [`wait`](crate::Ask::wait) and [`ask`](Self::ask) let none pass. The clock
+    /// stops where the future was ready.
     ///
-    /// What else is due meanwhile happens too, each at its time, as in [`advance`](Self::advance). A future that is to be
-    /// used further is given as `&mut future`.
+    /// Other due timers fire meanwhile too, each at its time, as in [`advance`](Self::advance). Give a future that is
+    /// to be used further as `&mut future`.
     ///
     /// # Errors
     ///
-    /// [`NotReady`] when `within` has passed, or when the future waits for what no actor and no timer brings. All of
-    /// `within` has passed then.
+    /// [`NotReady`] when `within` has passed, or when the future waits for something that no actor and no timer brings.
+    /// All of `within` has passed then.
     ///
     /// # Panics
     ///
@@ -312,7 +312,7 @@ impl TestSystem {
     ///
     /// # Errors
     ///
-    /// [`AskError::Stalled`] when nobody has anything left to do and the answer is not there; the others as
+    /// [`AskError::Stalled`] when no actor has anything left to do and the answer is not there; the others as
     /// everywhere.
     pub fn ask<M, Q>(&self, target: &ActorRef<M>, request: Q) -> Result<Q::Reply, AskError>
     where
@@ -327,7 +327,7 @@ impl TestSystem {
         Probe::on(self)
     }
 
-    /// The paths of the actors that had turns so far, in order. The same for the same seed, as long as the test
+    /// Returns the paths of the actors that had turns so far, in order. The same for the same seed, as long as the test
     /// itself does the same and no other thread sends.
     pub fn trace(&self) -> Vec<String> {
         self.turns.trace()
@@ -343,11 +343,11 @@ impl TestSystem {
         lock(&self.allowed).paths.push(path.to_owned());
     }
 
-    /// Runs until idle, stops what is allowed to run yet, and returns the final books.
+    /// Runs until idle, stops the actors that are allowed to run, and returns the final ledger.
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`]; when an actor below `/user` is left running that nobody allowed; when messages are
+    /// On a [`Livelock`]; when an actor below `/user` is left running that the test has not allowed; when messages are
     /// unaccounted for; when the system does not end. The text names them, and the seed.
     #[track_caller]
     pub fn finish(mut self) -> Ledger {
@@ -371,7 +371,7 @@ impl TestSystem {
                 running.join(", ")
             ));
         }
-        // Nothing waits by the machine's clock.
+        // No wait goes by the machine's clock.
         let ledger = system.shutdown(Duration::ZERO).map_err(|error| error.to_string())?;
         if ledger.balance() != 0 || ledger.queued != 0 {
             return Err(format!("messages are unaccounted for at the end: {ledger}"));
@@ -379,7 +379,7 @@ impl TestSystem {
         Ok(ledger)
     }
 
-    /// Those that nobody allowed, parents before their children.
+    /// Returns the running actors that the test has not allowed, parents before their children.
     fn running(&self) -> Vec<String> {
         let allowed = lock(&self.allowed);
         let mut running = Vec::new();
@@ -398,7 +398,7 @@ impl TestSystem {
     }
 }
 
-/// In the order in which a stack gives them back by name.
+/// Sorted in the order in which a stack gives them back by name.
 fn children(actor: AnyActorRef) -> impl Iterator<Item = AnyActorRef> {
     actor.core().children.all().into_iter().rev()
 }
@@ -439,20 +439,20 @@ impl fmt::Debug for TestSystem {
 }
 
 impl TestSystemBuilder {
-    /// What all choices derive from. Default: the environment variable `POINTSMAN_SEED`, or a random one.
+    /// Sets the seed of all choices. Default: the environment variable `POINTSMAN_SEED`, or a random seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// More turns than this without a rest are a [`Livelock`], at least 1. Default: a million.
+    /// Sets the number of turns without a rest beyond which they are a [`Livelock`], at least 1. Default: a million.
     pub fn turn_limit(mut self, turns: u64) -> Self {
         self.turn_max = turns.max(1);
         self
     }
 
-    /// Changes what is underneath: dispatchers that the code under test names, supervision. Clock and seed
-    /// are the test system's own. What is said at several calls counts all, in their order.
+    /// Changes the system underneath: dispatchers that the code under test names, supervision. Clock and seed are the
+    /// test system's own. Several calls add up, in their order.
     pub fn configure(mut self, configure: impl FnOnce(SystemBuilder) -> SystemBuilder + 'static) -> Self {
         let before = self.configure;
         self.configure = Box::new(move |builder| configure(before(builder)));
@@ -463,8 +463,8 @@ impl TestSystemBuilder {
     ///
     /// # Panics
     ///
-    /// When what [`configure`](Self::configure) describes cannot be built, with the
-    /// [error](crate::BuildError); when `POINTSMAN_SEED` is no whole number below 2^64.
+    /// When the system of [`configure`](Self::configure) cannot be built, with the [error](crate::BuildError); when
+    /// `POINTSMAN_SEED` is no whole number below 2^64.
     #[track_caller]
     pub fn build(self) -> TestSystem {
         self.try_build().unwrap_or_else(|error| panic!("cannot build the test system: {error}"))

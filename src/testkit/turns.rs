@@ -1,4 +1,4 @@
-//! Who has the next turn: a seeded choice among all actors that have something to do.
+//! The turns of a test system: a seeded choice among all actors that have something to do.
 
 use crate::core::dead_letters::turn_within;
 use crate::dispatch::dispatcher::Kind;
@@ -17,10 +17,10 @@ use std::fmt;
 /// between two messages, and now and then a long run of them is seen.
 const DOUBLINGS_MAX: u32 = 8;
 
-/// So many of the busiest actors are named in an error.
+/// The number of the busiest actors that an error names.
 const BUSIEST_NAMED: usize = 5;
 
-/// The actors of one system that wait for a turn, and how the next one is chosen.
+/// The actors of a system that wait for a turn, and the choice of the next.
 pub(crate) struct Turns {
     seed: u64,
     /// The only thread that runs turns.
@@ -31,8 +31,8 @@ pub(crate) struct Turns {
 }
 
 struct State {
-    /// In order of their uids, so that the choice does not depend on who was woken first: where one message
-    /// or hash map wakes many, that order need not repeat itself.
+    /// Sorted by their uids, so that the choice does not depend on the order of their wakes: where a message or hash
+    /// map wakes many actors, that order need not repeat itself.
     ready: Vec<Ready>,
     choice: SmallRng,
     /// The uid of each turn's actor.
@@ -55,14 +55,14 @@ struct Ready {
 pub struct Livelock {
     /// How many turns were run.
     pub turns: u64,
-    /// The actors that had the most of them, with how many, at most 5.
+    /// The actors that had the most turns, with their numbers, at most 5.
     pub busiest: Vec<(String, u64)>,
     /// The system's seed.
     pub seed: u64,
 }
 
 impl Turns {
-    /// Run by the calling thread.
+    /// Makes turns that the calling thread runs.
     pub(crate) fn new(seed: u64, turn_max: u64) -> Self {
         Self {
             seed,
@@ -114,7 +114,7 @@ impl Turns {
         true
     }
 
-    /// Runs turns until nobody has anything to do, and returns how many.
+    /// Runs turns until no actor has anything to do, and returns how many.
     pub(crate) fn run_until_idle(&self) -> Result<u64, Livelock> {
         let mut turns = 0;
         while self.step() {
@@ -126,7 +126,7 @@ impl Turns {
         Ok(turns)
     }
 
-    /// What the last so many turns were.
+    /// Makes the error from the last `turns` turns.
     pub(crate) fn livelock(&self, turns: u64) -> Livelock {
         let state = lock(&self.state);
         let from = state.trace.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));

@@ -37,7 +37,7 @@ struct Within;
 impl Within {
     fn enter() -> Self {
         let is_within = IS_WITHIN.try_with(|is_within| is_within.replace(true)).unwrap_or(false);
-        assert!(!is_within, "what is done with cursors has routed a message, which borrows them once more");
+        assert!(!is_within, "code that uses cursors has routed a message, which borrows them once more");
         Self
     }
 }

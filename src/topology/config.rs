@@ -82,7 +82,7 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
 pub(crate) fn log_failure(group: &str, failure: &dyn std::fmt::Display) {
     // The logger and the text of the cause are user code.
     let logged = guarded(|| {
-        log::error!(target: "pointsman", "group `{group}` does not go by its configuration: {failure}");
+        log::error!(target: "pointsman", "group `{group}` does not follow its configuration: {failure}");
         Ok(())
     });
     drop_guarded(logged);

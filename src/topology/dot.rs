@@ -31,9 +31,9 @@ impl Topology {
     /// let gateway = topology.local::<u64>("gateway")?;
     /// let audit = topology.local::<u64>("audit")?;
     /// gateway.route_to::<u64, u64>(&audit, |amount| *amount > 10_000);
-    /// # let nobody = ActorRef::from_fn(|_: u64| {});
-    /// # gateway.mount(&nobody);
-    /// # audit.mount(&nobody);
+    /// # let sink = ActorRef::from_fn(|_: u64| {});
+    /// # gateway.mount(&sink);
+    /// # audit.mount(&sink);
     /// assert_eq!(
     ///     topology.to_dot(),
     ///     "digraph topology {\n  \

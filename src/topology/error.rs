@@ -98,7 +98,7 @@ impl fmt::Display for TopologyError {
             ),
             Self::Syntax { fault } => write!(f, "configuration of the topology: {fault}"),
             Self::UnknownSection { name, known } => {
-                write!(f, "section `topology.{name}`: there is no such group, there are {known:?}")
+                write!(f, "section `topology.{name}`: no group has this name, choose one of {known:?}")
             }
             Self::Rejected { rejections } => {
                 f.write_str("configuration rejected")?;
@@ -161,7 +161,7 @@ impl<M> fmt::Display for SendRefused<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.has_route {
             false => f.write_str("no route leads anywhere for this message: define one with `route_to`"),
-            true => write!(f, "nobody took the message: {}", self.report),
+            true => write!(f, "no recipient took the message: {}", self.report),
         }
     }
 }

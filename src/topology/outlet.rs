@@ -108,7 +108,7 @@ impl<M: Send + 'static, D: Wraps<M> + Send + 'static> MessageDestination<M> for 
     }
 
     fn restore(&self, message: Box<dyn Any + Send>) -> M {
-        taken_back(*message.downcast::<D>().expect("what waited is what was offered here"))
+        taken_back(*message.downcast::<D>().expect("the waiting message was offered here"))
     }
 }
 

@@ -31,8 +31,8 @@ pub enum RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Failed => "failed: nobody has received this copy of the request",
-            Self::Ignored => "ignored: whoever received this copy of the request has not answered",
+            Self::Failed => "failed: no recipient has received this copy of the request",
+            Self::Ignored => "ignored: the recipient of this copy of the request has not answered",
             Self::TimedOut => "timed out: this copy of the request was under way when its time was up",
         })
     }

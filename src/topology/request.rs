@@ -59,10 +59,10 @@ where
 
     /// Sends the request; the answer is the first reply.
     ///
-    /// Without any reply the ask fails once no copy is left that could bring one: with [`AskError::NoReply`] if anybody
-    /// has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later replies are
-    /// late, dropped and counted; the others are not told. With a [limit](Self::within), a copy that still waits for room
-    /// when the reply comes is a dead letter.
+    /// Without any reply the ask fails when no copy is left that could bring one: with [`AskError::NoReply`] if a
+    /// recipient has received the request and dropped its port, otherwise with [`AskError::Undeliverable`]. Later
+    /// replies are late, dropped and counted; the other recipients are not told. With a [limit](Self::within), a copy
+    /// that still waits for room when the reply comes is a dead letter.
     pub fn first(self) -> Ask<Q::Reply> {
         let (asker, mut ask) = self.begin();
         if let Some(asker) = asker {
@@ -71,12 +71,12 @@ where
         ask
     }
 
-    /// Sends the request; the answer is what each copy came to, in the order in which they did: one entry for each
-    /// recipient, and one [`Failed`](crate::topology::RequestError::Failed) for each group in which nobody was to get it. If
-    /// nobody at all is reached, it is that one entry.
+    /// Sends the request; the answer is the outcome of each copy, in the order of the outcomes: an entry for each
+    /// recipient, and a single [`Failed`](crate::topology::RequestError::Failed) for each group in which no recipient
+    /// was to get it. If no recipient at all is reached, the answer is that single entry.
     ///
-    /// Where the [limit](Self::within) comes first, the list has what there is by then, and for each other copy
-    /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. What comes later is late, and counted so.
+    /// Where the [limit](Self::within) comes first, the list has the outcomes by then, and for each other copy
+    /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. A later reply is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
         let reply_set = ReplySet::all();
         let (asker, mut ask) = self.begin();
@@ -165,7 +165,7 @@ where
     }
 }
 
-/// What has asked, while the request is sent.
+/// The ask of a request that is being sent.
 trait Asked: Awaited {
     /// Ends the ask at its limit.
     fn time_out(&mut self, after: Duration);

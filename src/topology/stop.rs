@@ -136,7 +136,7 @@ pub(crate) fn asked<R>(group: impl FnOnce() -> R) -> Option<R> {
     // The logger and the text of the cause are user code, too.
     let logged = guarded(|| {
         if let Err(failure) = &done {
-            log::error!(target: "pointsman", "a group panicked at what its end asks of it: {failure}");
+            log::error!(target: "pointsman", "a group panicked in the code of its end: {failure}");
         }
         Ok(())
     });

@@ -61,7 +61,10 @@ fn a_text_that_is_no_path_is_shown_with_the_part_its_place_and_what_may_stand_th
             "akka://shop/user",
             "invalid path \"akka://shop/user\": scheme \"akka\" at byte 0 must be \"pointsman\"",
         ),
-        ("pointsman:///user", "invalid path \"pointsman:///user\": the address at byte 12 names no system"),
+        (
+            "pointsman:///user",
+            "invalid path \"pointsman:///user\": the address at byte 12 names no system, give its name",
+        ),
         (
             "pointsman://shop@:1/user",
             "invalid path \"pointsman://shop@:1/user\": there is no host at byte 17, give one behind '@' or leave \
@@ -208,7 +211,7 @@ fn a_router_that_is_not_managed_is_named_with_what_to_do() {
         (ManageError::Stopped { path: path() }, &["has stopped or is draining", "create it anew"][..]),
         (
             ManageError::HeadFailed { path: path() },
-            &["failed at the request", "the routees are what they were", "look for a panic", "`prepare`"],
+            &["failed at the request", "the routees have not changed", "look for a panic", "`prepare`"],
         ),
         (
             ManageError::WouldBlockWorker { path: path() },

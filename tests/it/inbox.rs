@@ -390,7 +390,7 @@ fn surplus_is_warned_of_once() {
     }
     let warnings: Vec<String> =
         crate::logged::lines("warning").into_iter().filter(|line| line.starts_with('!')).collect();
-    let expected = "! inbox /system/$a is full with 2 messages and drops what comes: receive more often, or give it \
+    let expected = "! inbox /system/$a is full with 2 messages and drops further ones: receive more often, or give it \
                     a larger capacity";
     assert_eq!(warnings, [expected]);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);

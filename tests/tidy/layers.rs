@@ -338,7 +338,8 @@ fn no_import_runs_upward_or_sideways() {
 fn no_circle_of_files_is_large() {
     let imports = of_the_tree();
     let circles = circles(&imports);
-    let folders = |circle: &Vec<&str>| circle.iter().map(|file| folder_of(file)).collect::<BTreeSet<_>>().len();
+    let folders =
+        |circle: &Vec<&str>| circle.iter().map(|file| folder_of(file)).collect::<BTreeSet<_>>().len();
     // `.ci/figures` shows these lines.
     println!("circles of files          {:?}", circles.iter().map(Vec::len).collect::<Vec<_>>());
     println!("folders in one circle     {}", circles.iter().map(folders).max().unwrap_or(1));

@@ -13,6 +13,7 @@ mod layers;
 mod models;
 mod names;
 mod ordering;
+mod prose;
 mod reasons;
 mod safety;
 mod seam;

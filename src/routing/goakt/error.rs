@@ -3,8 +3,8 @@
 use crate::core::error::SpawnError;
 use std::fmt;
 
-/// Why [`SpawnRouter::spawn`](super::SpawnRouter::spawn) failed. What is wrong is looked for in the order of
-/// the variants, and the first fault is told.
+/// The reason why [`SpawnRouter::spawn`](super::SpawnRouter::spawn) failed. Faults are looked for in the order of the
+/// variants, and the first fault is reported.
 ///
 /// GoAkt's fourth fault, consistent hashing without an extractor of keys, cannot be written down here.
 #[derive(Debug)]
@@ -19,24 +19,24 @@ pub enum RouterError {
     TailChopping {
         /// The router's name.
         router: String,
-        /// Which of them.
+        /// A text that says which of them.
         fault: String,
     },
     /// Scatter-gather-first with a deadline of 0.
     ScatterGather {
         /// The router's name.
         router: String,
-        /// What is wrong.
+        /// A text that says the fault.
         fault: String,
     },
-    /// Two options say what happens to a failing routee. In GoAkt the last one counts.
+    /// Two options decide about a failing routee. In GoAkt the last option counts.
     TwoDirectives {
         /// The router's name.
         router: String,
         /// The options, in the order in which they were given.
         options: [&'static str; 2],
     },
-    /// What can be wrong with any router: a taken name, a factory that fails, a system that is shut down.
+    /// A fault that any router can have: a taken name, a factory that fails, a system that is shut down.
     Spawn(SpawnError),
 }
 

@@ -23,8 +23,8 @@ impl<M: Send + 'static> RouterHandle<M> {
         Self(router)
     }
 
-    /// The names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router.
-    /// GoAkt's `GetRoutees`. [`routee`](Self::routee) finds who has such a name. For the references of all see
+    /// Returns the names of the routees, in the order of their numbers: `r0`, `r1` and so on, below the router. GoAkt's
+    /// `GetRoutees`. [`routee`](Self::routee) finds the routee of a name. For the references of all see
     /// [`RouterHandle::routees`](crate::Router::routees) of the router that this dereferences to.
     ///
     /// # Errors
@@ -35,8 +35,9 @@ impl<M: Send + 'static> RouterHandle<M> {
         Ok(routees.iter().map(|routee| routee.path().name().to_owned()).collect())
     }
 
-    /// The routee of this name, one of those that [`routees`](Self::routees) lists; `None` if there is none, or no longer.
-    /// GoAkt's `ActorOf` of a routee: names are unique in the whole system there, and here below the router.
+    /// Returns the routee of this name, one of those that [`routees`](Self::routees) lists; `None` if there is none, or
+    /// no longer. GoAkt's `ActorOf` of a routee: in GoAkt names are unique in the whole system, and here below the
+    /// router.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -64,11 +65,11 @@ impl<M: Send + 'static> RouterHandle<M> {
         Ok(routees.into_iter().find(|routee| routee.path().name() == name))
     }
 
-    /// Adds `delta` routees, or if that is negative lets so many go, the last ones first, but no more than
-    /// there are. Those handle what they have. New routees get new numbers, which no routee of this router
-    /// has had before. GoAkt's `AdjustRouterPoolSize`.
+    /// Adds `delta` routees, or removes so many if that is negative, the last routees first, but no more than there
+    /// are. Removed routees handle their mailboxes. New routees get new numbers, which no routee of this router has had
+    /// before. GoAkt's `AdjustRouterPoolSize`.
     ///
-    /// Returns the size after. What is sent after that meets the routees that there are then.
+    /// Returns the size after. A message that is sent after that meets the routees of that time.
     ///
     /// # Errors
     ///
@@ -77,8 +78,8 @@ impl<M: Send + 'static> RouterHandle<M> {
         self.0.adjust(delta as isize)
     }
 
-    /// Sends a copy to every routee, whatever the strategy, and returns how many have taken it. What one does
-    /// not take is a dead letter, and the others get theirs. With no routees the message is sent as by
+    /// Sends a copy to every routee, whatever the strategy, and returns how many have taken it. A copy that its routee
+    /// does not take is a dead letter, and the other routees get theirs. With no routees the message is sent as by
     /// `tell`.
     pub fn fan_out(&self, message: M) -> usize
     where
@@ -101,7 +102,7 @@ impl<M: Send + 'static> RouterHandle<M> {
         };
         match taken {
             Ok(taken) => {
-                // The system may have given it one.
+                // The system may have given the router a resizer.
                 if let Some(resizing) = &shared.info.resizing {
                     resizing.sent(&shared.info.head);
                 }

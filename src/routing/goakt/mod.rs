@@ -1,9 +1,9 @@
 //! Routers in GoAkt's words, and with GoAkt's defaults.
 //!
-//! [`SystemRef::spawn_router`](crate::SystemRef::spawn_router) describes a router by name, size and factory,
-//! as GoAkt's `SpawnRouter` does; what comes out is a router as any other of this crate, and routes in its
-//! senders' threads. The [guide](crate::guide::goakt) puts each of GoAkt's options, messages and defaults
-//! beside ours, and says what differs.
+//! [`SystemRef::spawn_router`](crate::SystemRef::spawn_router) describes a router by name, size and factory, as GoAkt's
+//! `SpawnRouter` does. The result is a router as any other of this crate, and routes on its senders' threads. The
+//! [guide](crate::guide::goakt) puts each of GoAkt's options, messages and defaults beside ours, and lists the
+//! differences.
 //!
 //! ```
 //! use pointsman::prelude::*;

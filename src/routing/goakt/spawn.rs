@@ -39,8 +39,8 @@ const VIRTUAL_NODES: u32 = 150;
 
 /// Describes a router that is about to be created, by [`SystemRef::spawn_router`].
 ///
-/// The order in which options are given decides nothing. A strategy can be chosen once, and what belongs to
-/// it only after it; without one, messages go to all routees. Each option names GoAkt's beside it.
+/// The order of the options decides nothing. A strategy can be chosen once, and its options only after it; without a
+/// strategy, messages go to all routees. Each option names GoAkt's beside it.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -74,7 +74,7 @@ pub struct SpawnRouter<M: Send + 'static, S> {
     plan: RouterPlan<M, RoundRobin>,
     strategy: S,
     pool_size: usize,
-    /// Which option says what happens to a failing routee.
+    /// The option that decides about a failing routee.
     directive: Option<&'static str>,
     two_directives: Option<[&'static str; 2]>,
 }
@@ -83,9 +83,9 @@ impl SystemRef {
     /// Starts to describe a top-level router of `pool_size` routees that `factory` makes, in GoAkt's words
     /// and with its defaults: see [`goakt`](crate::routing::goakt). GoAkt's `SpawnRouter`.
     ///
-    /// The factory gets the routee's number, from 0. It makes the routees before the router routes, on the
-    /// thread that calls [`spawn`](SpawnRouter::spawn), so that one that fails fails that; later ones, and
-    /// those that are restarted, it makes on the engine's threads.
+    /// The factory gets the routee's number, from 0. It makes the first routees before the router routes, on the thread
+    /// that calls [`spawn`](SpawnRouter::spawn), so a factory that fails makes `spawn` fail. It makes later routees,
+    /// and restarted routees, on the engine's threads.
     pub fn spawn_router<A, I>(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl SystemRef {
     }
 }
 
-/// Makes a routee's first state here and now, and those of its restarts when it is restarted.
+/// Makes a routee's first state here and now, and the state of each restart at the restart.
 fn make_routee<A, I, F>(
     factory: &StdArc<Guarded<F>>,
     head: &AnyActorRef,
@@ -130,7 +130,7 @@ where
     let first = guarded(|| factory(index).into_actor()).map_err(|failure| SpawnError::Routee {
         router: head.path().to_string(),
         number: index,
-        // The text is made by user code.
+        // User code makes the text.
         fault: guarded(|| Ok(failure.to_string())).unwrap_or_default(),
     })?;
     let (mut first, factory) = (Some(first), factory.clone());
@@ -142,24 +142,24 @@ where
 }
 
 impl<M: Send + 'static> SpawnRouter<M, Unset> {
-    /// To all routees, each copy in its routee's mailbox before the next: the default. GoAkt's
-    /// `FanOutRouting`. [`RouterHandle::fan_out`] tells how many have taken it.
+    /// Sends to all routees, each copy in its routee's mailbox before the next: the default. GoAkt's `FanOutRouting`.
+    /// [`RouterHandle::fan_out`] tells how many have taken it.
     pub fn fan_out(self) -> SpawnRouter<M, Broadcast> {
         self.strategy(Broadcast)
     }
 
-    /// To each routee in turn. GoAkt's `RoundRobinRouting`. Each sending actor, or thread, goes round by itself:
+    /// Sends to each routee in turn. GoAkt's `RoundRobinRouting`. Each sending actor, or thread, goes round by itself:
     /// [`RoundRobin::new`](crate::routing::RoundRobin::new).
     pub fn round_robin(self) -> SpawnRouter<M, RoundRobin> {
         self.strategy(RoundRobin::new())
     }
 
-    /// To any routee, with equal chance. GoAkt's `RandomRouting`.
+    /// Sends to any routee, with equal chance. GoAkt's `RandomRouting`.
     pub fn random(self) -> SpawnRouter<M, Random> {
         self.strategy(Random::new())
     }
 
-    /// To the routee that owns the key which `key` extracts; to any routee, with equal chance, if that is
+    /// Sends to the routee that owns the key which `key` extracts; to any routee, with equal chance, if the key is
     /// empty. GoAkt's `AsConsistentHashRouter`.
     ///
     /// When the owner has ended, the next living routee on the ring gets the message.
@@ -207,19 +207,18 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
         )
     }
 
-    /// Asks all routees, and the first success is the outcome; within `within`, or it is a failure. GoAkt's
-    /// `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original
-    /// message [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and
-    /// [within](crate::Context::ask_or_back).
+    /// Asks all routees, and the first success is the outcome. Without a success `within` the given time the ask fails.
+    /// GoAkt's `AsScatterGatherFirst`. See [`ScatterGatherFirstCompleted`], and for the failure with the original
+    /// message [`ask_or_back`](crate::ActorRef::ask_or_back), outside actors and [within](crate::Context::ask_or_back).
     pub fn scatter_gather_first(self, within: Duration) -> SpawnRouter<M, ScatterGatherFirstCompleted> {
         self.strategy(ScatterGatherFirstCompleted::within(within))
     }
 
-    /// Asks one routee after the other, in random order, another each `interval`, until the first success;
-    /// within `within` in all, or it is a failure. GoAkt's `AsTailChopping`. See [`TailChopping`].
+    /// Asks the routees in turn, in random order, another after each `interval`, until the first success. Without a
+    /// success `within` the given time the ask fails. GoAkt's `AsTailChopping`. See [`TailChopping`].
     ///
-    /// No routee is asked at the deadline or later. So with an interval of `within` or more one routee is
-    /// asked, and another only if an attempt has failed.
+    /// No routee is asked at the deadline or later. So with an interval of `within` or more a single routee is asked,
+    /// and another only if an attempt has failed.
     pub fn tail_chopping(self, within: Duration, interval: Duration) -> SpawnRouter<M, TailChopping> {
         self.strategy(TailChopping::within(within).interval(interval).ends_before_deadline())
     }
@@ -247,8 +246,8 @@ where
         self.map_strategy(|logic| logic.hasher(hash))
     }
 
-    /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come
-    /// back to `try_tell`.
+    /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come back to
+    /// `try_tell`.
     pub fn refuse_without_key(self) -> Self {
         self.map_strategy(|logic| logic.without_key(WithoutKey::Refuse))
     }
@@ -268,7 +267,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         SpawnRouter { plan, strategy: change(strategy), pool_size, directive, two_directives }
     }
 
-    /// Ends a routee that fails, and takes it out of the pool: the default. What it has queued become dead
+    /// Ends a routee that fails, and takes it out of the pool: the default. The messages in its mailbox become dead
     /// letters. GoAkt's `WithStopRouteeOnFailure`.
     pub fn stop_on_failure(self) -> Self {
         self.directive("stop_on_failure", Strategy::stop())
@@ -280,10 +279,9 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         self.restart_on_failure_up_to(MAX_RETRIES, RETRY_WINDOW)
     }
 
-    /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it
-    /// ends. The window is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its
-    /// place and what it has queued, and the message that it failed at is not handled again. GoAkt's
-    /// `WithRestartRouteeOnFailure`.
+    /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it ends. The
+    /// window is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its place and its
+    /// mailbox, and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
     pub fn restart_on_failure_up_to(self, max_retries: u32, window: Duration) -> Self {
         self.directive("restart_on_failure", Restart::up_to(max_retries).within(window).into())
     }
@@ -291,7 +289,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     /// Lets a routee that fails go on with the next message, with its state. GoAkt's
     /// `WithResumeRouteeOnFailure`.
     pub fn resume_on_failure(self) -> Self {
-        // One that could not begin has no state to go on with.
+        // A routee that could not begin has no state to go on with.
         let resume = Strategy::decide(|failure| match failure.kind() {
             FailureKind::Error | FailureKind::Panic => Directive::Resume,
             FailureKind::Initialization | FailureKind::Killed | FailureKind::DeathPact => Directive::Stop,
@@ -308,9 +306,9 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
         self
     }
 
-    /// Keeps the router when it has no routees left. Otherwise it ends with the message that finds it empty,
-    /// as in GoAkt: that is a dead letter, and then the name is free. Not before, so that
-    /// [`RouterHandle::resize_by`] revives it.
+    /// Keeps the router when it has no routees left. Without this option the router ends with the message that finds it
+    /// empty, as in GoAkt: that message is a dead letter, and then the name is free. Until such a message
+    /// [`RouterHandle::resize_by`] can revive the router.
     pub fn stay_when_empty(mut self) -> Self {
         self.plan.ends_when_found_empty = false;
         self
@@ -332,8 +330,8 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     ///
     /// # Errors
     ///
-    /// [`RouterError`]. The name is free when this returns, and what was begun ends by itself; where options are wrong,
-    /// nothing was begun.
+    /// [`RouterError`]. The name is free when this returns, and actors that were begun end by themselves; where options
+    /// are wrong, no actor was begun.
     pub fn spawn(self) -> Result<RouterHandle<M>, RouterError>
     where
         S: RoutingStrategy<M>,

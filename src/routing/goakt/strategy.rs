@@ -15,17 +15,17 @@ use crate::routing::logics::tail_chopping::TailChopping;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unset;
 
-/// How a described router routes messages `M`. Not to be implemented: for other logics there is
+/// The way in which a described router routes messages `M`. Not to be implemented: for other logics there is
 /// [`SystemRef::router`](crate::SystemRef::router).
 pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
-    /// The logic that does it.
+    /// The logic of the strategy.
     type Logic: RoutingLogic<M>;
 
-    /// The logic.
+    /// Returns the logic.
     #[doc(hidden)]
     fn into_logic(self) -> Self::Logic;
 
-    /// What is wrong with it, in the words of GoAkt's validation.
+    /// Refuses faults of the strategy, in the words of GoAkt's validation.
     #[doc(hidden)]
     fn check(&self, router: &str) -> Result<(), RouterError> {
         let _ = router;
@@ -34,7 +34,7 @@ pub trait RoutingStrategy<M: Send + 'static>: private::Sealed {
 }
 
 mod private {
-    /// What is chosen by [`SpawnRouter`](crate::routing::goakt::SpawnRouter).
+    /// Keeps other crates from implementing the trait: [`SpawnRouter`](crate::routing::goakt::SpawnRouter) chooses.
     pub trait Sealed {}
 }
 

@@ -1,8 +1,8 @@
 //! The controller of a routing logic: an actor that changes the logic while it routes.
 //!
-//! As in Akka it is a child of the head with a fixed name, and gets what is management to the logic and
-//! nothing to the head. It is created once, with the router, so that a restart of the head finds it in its
-//! place, and begins when the router routes.
+//! As in Akka the controller is a child of the head with a fixed name. It gets the management messages of the logic,
+//! and the head gets none of these. The controller is created once, with the router, so that a restart of the head
+//! finds it in its place, and it begins when the router routes.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -23,31 +23,32 @@ use std::sync::{Arc as StdArc, OnceLock};
 /// The controller's name below the head.
 const NAME: &str = "routingLogicController";
 
-/// A controller before its first turn, which it has when this is dropped. It ends there without having been
-/// made, unless the router is complete.
+/// A controller before its first turn, which comes when this is dropped. Unless the router is complete, the controller
+/// ends in that turn without having been made.
 pub(crate) struct HeldController {
     pub actor: AnyActorRef,
     router_is_complete: StdArc<OnceLock<()>>,
-    /// A `Held`, of whatever messages.
+    /// A `Held`, of any type of message.
     _first_turn: Box<dyn Any>,
 }
 
 impl HeldController {
-    /// The router routes: begins.
+    /// The router routes: lets the controller begin.
     pub(crate) fn start(self) {
         let _ = self.router_is_complete.set(());
     }
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
-    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it
-    /// takes. To be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
+    /// Gives the logic a controller: an actor that shares the logic, and changes it by the messages that it takes. To
+    /// be called after [`logic`](Self::logic). Senders get its reference by [`Router::controller`].
     ///
-    /// It is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It
-    /// begins when the router routes already, and is no routee. A restart of the head restarts it in its
-    /// place. It manages the router by asking the [head](Router::head) with [`Context::ask`]: waiting for the head,
-    /// on whose dispatcher it is, may be [refused](crate::routing::ManageError::WouldBlockWorker). Its own failures are judged as by default, whatever [`on_failure`](Self::on_failure) says of
-    /// routees, and should it end, the router goes on without.
+    /// The controller is a child of the router's head, on the head's dispatcher, named `routingLogicController`. It
+    /// begins when the router routes already, and is no routee. A restart of the head restarts it in its place. It
+    /// manages the router by asking the [head](Router::head) with [`Context::ask`]: a wait for the head, on whose
+    /// dispatcher it is, may be [refused](crate::routing::ManageError::WouldBlockWorker). Failures of the controller
+    /// are judged as by default, whatever [`on_failure`](Self::on_failure) says of routees, and if it ends, the router
+    /// goes on without it.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -127,11 +128,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
 }
 
 impl<M: Send + 'static> Router<M> {
-    /// The [controller](RouterPlan::controller) of the router's logic, which takes `C`.
+    /// Returns the [controller](RouterPlan::controller) of the router's logic, which takes `C`.
     ///
     /// # Errors
     ///
-    /// [`LookupError::NoActor`]: it has none, or it has ended; [`LookupError::WrongType`]: it takes other messages.
+    /// [`LookupError::NoActor`]: the logic has none, or it has ended; [`LookupError::WrongType`]: the controller takes
+    /// other messages.
     pub fn controller<C: Send + 'static>(&self) -> Result<ActorRef<C>, LookupError> {
         let head = &self.shared.info.head;
         let Some(controller) = head.core().children.get(NAME) else {

@@ -1,10 +1,10 @@
-//! The head actor: creates, watches and supervises routees, and publishes the table. How routees leave it is
-//! in `removal.rs`.
+//! The head actor: creates, watches and supervises routees, and publishes the table. `removal.rs` is the way in which
+//! routees leave the head.
 //!
-//! **How a change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list
-//! before list and table change, and routees made for it end unless they get there. A panic in it is logged
-//! and changes nothing, least of all the routees: it is no failure of the head, whose restart would restart
-//! them.
+//! **A change is all or nothing.** The logic's [`prepare`](RoutingLogic::prepare) runs on the new list before list and
+//! table change, and routees made for the list end unless they get there. A panic in `prepare` is logged and changes
+//! nothing, least of all the routees: it is no failure of the head, since a restart of the head would restart the
+//! routees.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
@@ -24,7 +24,8 @@ use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::sync::Arc as StdArc;
 
-/// The actor. Its state is on the head state, but for the changes that wait: they are there only over a restart.
+/// The head actor. Its state is in the head state, except for the changes that wait: they are there only over a
+/// restart.
 pub(crate) struct Head<M: Send + 'static, L> {
     pub head_state: StdArc<HeadState<M, L>>,
     pub waiting: WaitingChanges<M>,
@@ -55,11 +56,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
         };
         drop(former);
         self.refuse_waiting(ctx);
-        // Tables that nobody reads any more go now rather than with the next change somewhere.
+        // Frees the tables that no thread reads any more now, rather than with the next change somewhere.
         reclaim::process_domain().collect();
     }
 
-    /// The routees outlive a restart of the head, which restarts them in their places: the head state has them.
+    /// The routees outlive a restart of the head, which restarts them in their places: the head state holds them.
     fn restarting(&mut self, _: &Failure, _: &mut Context<Manage<M>>) -> HandlerResult {
         self.leave_waiting();
         Ok(())
@@ -125,14 +126,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         }
     }
 
-    /// Runs a change that has code of the user's in it. `None` if that panics: nothing has changed then, and
-    /// whoever asked for it learns from the reply port, which is dropped.
+    /// Runs a change that has code of the user's in it. Returns `None` if that code panics: nothing has changed then,
+    /// and the asker learns from its reply port, which is dropped.
     pub(crate) fn change<R>(
         &mut self,
         ctx: &mut Context<Manage<M>>,
         change: impl FnOnce(&mut Self, &mut Context<Manage<M>>) -> R,
     ) -> Option<R> {
-        // Whoever manages this router from in here would wait for this very turn.
+        // User code that manages this router from in here would wait for this very turn.
         match guarded(|| Ok(without_waiting(|| change(self, ctx)))) {
             Ok(changed) => Some(changed),
             Err(failure) => {
@@ -151,7 +152,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Whether the routees may be changed.
     ///
-    /// A request that could wait for old tables has done so by now.
+    /// A request that could wait for old tables has waited by now.
     fn check_open(&self, ctx: &Context<Manage<M>>) -> Result<(), ManageError> {
         if self.head_state.is_ending() {
             return Err(ManageError::Stopped { path: ctx.path().to_string() });
@@ -192,7 +193,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             return Ok(0);
         }
         let size = match self.head_state.clamp(before.saturating_add_signed(delta)) {
-            // Its head would live on, and refuse everything.
+            // Otherwise the head would live on, and refuse everything.
             0 if !self.head_state.stays_when_empty => 1,
             size => size,
         };
@@ -200,7 +201,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(size)
     }
 
-    /// Makes so many routees of it, by new ones at the end or by letting the last go.
+    /// Makes the pool have so many routees, by new routees at the end or by removing the last routees.
     fn set_size(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<(), ManageError> {
         let before = self.head_state.count();
         if size > before {
@@ -214,8 +215,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
             self.head_state.publish(staying);
             self.head_state.release_removed(batch, ctx);
             if size == 0 {
-                // Also those that were ending before, or whose notices are on their way: a pool that becomes empty by this
-                // lives on. (`drain` watches its children again.)
+                // Also forgets routees that were ending before, or whose termination notices are on the way: a pool
+                // that becomes empty by this lives on. (`drain` watches its children again.)
                 ctx.unwatch_all();
             }
         }
@@ -249,21 +250,22 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(true)
     }
 
-    /// Takes a routee that has ended out of the table, and any that [takes nothing](Self::forget_closed) any more, as one
-    /// whose notice came while the logic panicked.
+    /// Takes a routee that has ended out of the table, and any that [takes nothing](Self::forget_closed) any more, such
+    /// as a routee whose notice came while the logic panicked.
     fn forget(&mut self, ended: &AnyActorRef) {
         self.forget_all(|any| any == ended || any.is_closed());
     }
 
-    /// Takes those out of the table that have ended, or are ending and take nothing any more: their notices are still to
-    /// come, and who changes a pool's size is to count those that live.
+    /// Takes routees out of the table that have ended, or that are ending and take nothing any more: their termination
+    /// notices are still to come, and a change of a pool's size must count the living routees.
     ///
-    /// Not where routees share a queue: the last of them handles what is in it before it ends, whatever it takes else.
+    /// Does nothing where routees share a queue: the last of them handles the messages in the queue before it ends.
     fn forget_closed(&mut self) {
         if self.head_state.shares_queue {
             return;
         }
-        // One that stops keeps its mailbox open until its children have ended; what comes into it is not handled.
+        // A routee that stops keeps its mailbox open until its children have ended; messages of that time are not
+        // handled.
         self.forget_all(|any| any.is_closed() || any.core().children.is_closed());
     }
 
@@ -277,7 +279,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         }
     }
 
-    /// Asked where a routee was to be removed (also one that was none: Akka's rule) or has ended, and nowhere else.
+    /// Called where a routee was to be removed (also a routee that was not listed: Akka's rule) or has ended, and
+    /// nowhere else.
     fn end_if_empty(&mut self, ctx: &mut Context<Manage<M>>) {
         if !self.head_state.stays_when_empty && self.head_state.count() == 0 {
             self.drain(ctx);

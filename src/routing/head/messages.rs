@@ -1,4 +1,4 @@
-//! The messages that a router's head takes, and why one may fail.
+//! The messages that a router's head takes, and the errors of its answers.
 
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
@@ -7,7 +7,7 @@ use crate::routing::routees::Routee;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a router's head can be asked: through [`Router`](crate::routing::Router), or by `ctx.ask` from an actor.
+/// A request to a router's head: through [`Router`](crate::routing::Router), or by `ctx.ask` from an actor.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 ///             MasterMsg::Busy => {
 ///                 ctx.ask(self.workers.head(), AdjustPoolSize { delta: 2 }, MasterMsg::Grown);
 ///             }
-///             // What is sent from here on meets the new routees, too.
+///             // A message that is sent from here on meets the new routees, too.
 ///             MasterMsg::Grown(size) => assert_eq!(size??, 6),
 ///         }
 ///         Ok(())
@@ -60,7 +60,7 @@ pub enum Manage<M: Send + 'static> {
     Remove(Call<RemoveRoutee<M>>),
     /// List the routees.
     Routees(Call<GetRoutees<M>>),
-    /// List the routees with what is known of them.
+    /// List the routees with their identities and restarts.
     RouteesInfo(Call<GetRouteesInfo<M>>),
     /// End the router without loss.
     Drain(Call<Drain>),
@@ -90,14 +90,14 @@ pub struct AdjustPoolSize {
 #[derive(Debug, Clone, Copy)]
 pub struct Drain;
 
-/// Add a routee at the end; the reply is how many there are then. See [`Router::add`](crate::routing::Router::add).
+/// Add a routee at the end; the reply is the number of routees after. See [`Router::add`](crate::routing::Router::add).
 #[derive(Debug, Clone)]
 pub struct AddRoutee<M: Send + 'static> {
     /// The routee: `reference.into()`, or more than a reference.
     pub routee: Routee<M>,
 }
 
-/// Remove every entry of a routee; the reply is whether it was one. See
+/// Remove every entry of a routee; the reply is whether the router had such a routee. See
 /// [`Router::remove`](crate::routing::Router::remove).
 #[derive(Debug, Clone)]
 pub struct RemoveRoutee<M: Send + 'static> {
@@ -122,7 +122,8 @@ impl<M> Default for GetRoutees<M> {
     }
 }
 
-/// List the routees with what is known of them. See [`Router::routees_info`](crate::routing::Router::routees_info).
+/// List the routees with their identities and restarts. See
+/// [`Router::routees_info`](crate::routing::Router::routees_info).
 #[derive(Debug, Clone, Copy)]
 pub struct GetRouteesInfo<M>(PhantomData<fn(M)>);
 
@@ -139,13 +140,13 @@ impl<M> Default for GetRouteesInfo<M> {
     }
 }
 
-/// What is known of a routee.
+/// A routee as the head lists it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RouteeInfo<M: Send + 'static> {
     /// The routee, which has the reference and the identity.
     pub routee: Routee<M>,
-    /// Whether the pool has made it, so that it ends when it is removed.
+    /// Whether the pool has made the routee, so that it ends when it is removed.
     pub is_own: bool,
     /// How often the actor behind it was restarted; 0 where there is none, or several. (GoAkt counts restarts, too:
     /// `RestartCount`.)
@@ -237,7 +238,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
     }
 }
 
-/// Why a router could not be managed.
+/// The reason why a router could not be managed.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManageError {
@@ -247,14 +248,14 @@ pub enum ManageError {
         path: String,
     },
     /// The router's head failed at the request, as when the logic's [`prepare`](crate::routing::RoutingLogic::prepare)
-    /// or a [farewell](crate::routing::RouterPlan::farewell) panics. The routees are what they were.
+    /// or a [farewell](crate::routing::RouterPlan::farewell) panics. The routees have not changed.
     HeadFailed {
         /// The router's path.
         path: String,
     },
-    /// Called where nothing must wait: on a work-stealing worker, in a turn on a calling-thread dispatcher,
-    /// on the only thread of the blocking dispatcher that the router's head runs on, in what a timer runs, or in what a router's head runs (a farewell, a logic's
-    /// [`prepare`](crate::routing::RoutingLogic::prepare), a resizer).
+    /// The call would block a thread that must not wait: a work-stealing worker, a turn on a calling-thread dispatcher,
+    /// the only thread of the blocking dispatcher that the router's head runs on, code that a timer runs, or code that
+    /// a router's head runs (a farewell, a logic's [`prepare`](crate::routing::RoutingLogic::prepare), a resizer).
     WouldBlockWorker {
         /// The router's path.
         path: String,
@@ -264,7 +265,7 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// A size was asked of a router whose routees were made by others.
+    /// A size was asked of a router whose routees others created.
     NotAPool {
         /// The router's path.
         path: String,
@@ -274,11 +275,12 @@ pub enum ManageError {
         /// The router's path.
         path: String,
     },
-    /// The change has waited [as long as it may](crate::routing::RouterPlan::change_within) for memory: old tables of this router
-    /// take [what they may](crate::routing::RouterPlan::old_tables_max) and cannot be freed. The routees are what they were.
+    /// The change has waited [as long as it may](crate::routing::RouterPlan::change_within) for memory: old tables of
+    /// this router take [as much as they may](crate::routing::RouterPlan::old_tables_max) and cannot be freed. The
+    /// routees have not changed.
     ///
-    /// A table that was replaced is freed once no thread can be reading it any more, and each of these keeps all of them, of
-    /// every router in the process, while it lasts:
+    /// A replaced table is freed when no thread can be reading it any more. Each of these keeps all of them, of every
+    /// router in the process, while it lasts:
     ///
     /// * a handler on a work-stealing worker of any system that does not return, unless it waits in
     ///   [`Context::blocking`](crate::Context::blocking) or runs on a blocking or pinned dispatcher;
@@ -305,7 +307,7 @@ impl fmt::Display for ManageError {
             }
             ManageError::HeadFailed { path } => write!(
                 f,
-                "head of router {path} failed at the request, and the routees are what they were: look for a \
+                "head of router {path} failed at the request, and the routees have not changed: look for a \
                  panic in the logic's `prepare` or in the farewell"
             ),
             ManageError::WouldBlockWorker { path } => write!(
@@ -324,8 +326,8 @@ impl fmt::Display for ManageError {
             }
             ManageError::SharedQueue { path } => write!(
                 f,
-                "the routees of router {path} share a queue, from which only those take that it has made: resize \
-                 it instead of adding a routee"
+                "the routees of router {path} share a queue, and only routees of its own take from it: resize it \
+                 instead of adding a routee"
             ),
             ManageError::OldTables { path, waiting } => write!(
                 f,
@@ -340,9 +342,9 @@ impl fmt::Display for ManageError {
 
 impl std::error::Error for ManageError {}
 
-/// Ask the pool's resizer now: what its tick does. A router without a resizer takes no notice.
+/// Ask the pool's resizer now, as a tick does. A router without a resizer ignores it.
 ///
-/// For resizers that look at something outside the pool, and want to be asked when that has changed:
+/// For resizers that look at something outside the pool, and are to be asked when that has changed:
 /// `router.head().tell(AskResizer)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AskResizer;

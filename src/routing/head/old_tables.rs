@@ -1,20 +1,21 @@
-//! Tables that a router has replaced and that may still be read: how much memory they may take, and how a change waits
-//! while they take more.
+//! Old tables: tables that a router has replaced and that may still be read. This file bounds their memory, and lets
+//! changes wait while they take more.
 //!
-//! **Why they pile up.** A table is freed once each thread that could be reading it has come on (`util/reclaim.rs`). One thread
-//! that does not, anywhere in the process, keeps all tables that were replaced meanwhile, of all routers.
+//! **Growth.** A table is freed when each thread that could be reading it has passed a quiescent state
+//! (`util/reclaim.rs`). A single thread that does not, anywhere in the process, keeps all tables that were replaced
+//! meanwhile, of all routers.
 //!
-//! **What is bounded.** Each router counts the bytes of its own, so that one that is often changed keeps no other from
-//! changes. A router whose old tables take as much as they may changes nothing: the change waits on the head's list,
-//! in the order in which changes were asked for, and is done when enough tables have been freed. Only the head
-//! publishes, so nothing here is shared with senders.
+//! **Bound.** Each router counts the bytes of its own old tables, so a router that is often changed keeps no other
+//! router from changes. A router whose old tables take as much as they may changes nothing: the change waits on the
+//! head's list, in the order in which changes were asked for, and is done when enough tables have been freed. Only the
+//! head publishes, so nothing here is shared with senders.
 //!
-//! **Who ends the wait.** A thread that leaves a section frees nothing by itself, so the head looks again after a pause
-//! that grows to [`PAUSE_MAX`], by the system's clock. A change that has waited as long as it may is refused. So a thread
-//! that changes a router while it reads a table itself, as from a logic, waits for itself no longer than that.
+//! **End of the wait.** A thread that leaves a section frees nothing by itself, so the head looks again after a pause
+//! that grows to [`PAUSE_MAX`], by the system's clock. A change that has waited as long as it may is refused. So a
+//! thread that changes a router while it reads a table itself, as from a logic, waits for itself no longer than that.
 //!
-//! What the head does by itself is never kept waiting: the end of a routee, which is followed by no further one, and the
-//! end of the router.
+//! Changes of the head's own never wait: the end of a routee, which has no further end behind it, and the end of the
+//! router.
 
 use crate::actor::actor::HandlerResult;
 use crate::actor::context::Context;
@@ -33,18 +34,18 @@ use std::time::Duration;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
-/// The tables of a router that may not be freed yet.
+/// The old tables of a router that may not be freed yet.
 #[derive(Debug, Default)]
 pub(crate) struct OldTables {
-    /// The one in use.
+    /// The table in use.
     current: Option<Weighed>,
-    /// Those before it, the oldest first. They are freed in this order.
+    /// The tables before it, the oldest first. They are freed in this order.
     old: VecDeque<Weighed>,
-    /// What `old` takes.
+    /// The bytes of `old`.
     bytes: usize,
 }
 
-/// A table that is watched.
+/// A table with its size and a sign of its life.
 #[derive(Debug)]
 struct Weighed {
     token: StdWeak<()>,
@@ -52,7 +53,8 @@ struct Weighed {
 }
 
 impl OldTables {
-    /// A table of so many bytes replaces the one in use; returns what it is to hold for as long as it lives.
+    /// A table of so many bytes replaces the table in use; returns the token that it is to hold for as long as it
+    /// lives.
     pub(crate) fn replace(&mut self, bytes: usize) -> StdArc<()> {
         let token = StdArc::new(());
         let new = Weighed { token: StdArc::downgrade(&token), bytes };
@@ -63,7 +65,7 @@ impl OldTables {
         token
     }
 
-    /// How many old tables are not freed, if there is one and they take `bytes_max` or more.
+    /// Returns how many old tables are not freed, if there is one and they take `bytes_max` or more.
     pub(crate) fn too_many(&mut self, bytes_max: usize) -> Option<usize> {
         while self.old.front().is_some_and(|oldest| oldest.token.strong_count() == 0) {
             self.bytes -= self.old.pop_front().map_or(0, |freed| freed.bytes);
@@ -74,9 +76,9 @@ impl OldTables {
 
 /// Changes that wait, in the order in which they were asked for.
 pub(crate) struct WaitingChanges<M: Send + 'static> {
-    /// Each with the time until which it may wait.
+    /// Each change with the time until which it may wait.
     list: VecDeque<(Duration, Manage<M>)>,
-    /// The pause before the look that is under way; `None` if none is.
+    /// The pause before the next look; `None` if no look is due.
     pause: Option<Duration>,
 }
 
@@ -87,28 +89,30 @@ impl<M: Send + 'static> Default for WaitingChanges<M> {
 }
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
-    /// How many bytes this router's old tables may take, 16 MiB unless said otherwise.
+    /// Bounds the bytes of this router's old tables, 16 MiB by default.
     ///
-    /// Each change of the routees leaves a table behind, which is freed once no thread can be reading it any more. One
-    /// thread that does not come on, anywhere in the process, keeps them all: see
-    /// [`ManageError::OldTables`](crate::routing::ManageError::OldTables) for what that can be. While those of this router take as much as they may, its changes
-    /// wait, in their order, [for a while](Self::change_within). Messages are routed meanwhile as before.
+    /// Each change of the routees leaves a table behind, which is freed when no thread can be reading it any more. A
+    /// single thread that passes no quiescent state, anywhere in the process, keeps all tables:
+    /// [`ManageError::OldTables`](crate::routing::ManageError::OldTables) lists the causes. While the tables of this
+    /// router take as much as they may, its changes wait, in their order, [for a while](Self::change_within). Messages
+    /// are routed meanwhile as before.
     ///
-    /// What is counted is the table itself and what the logic says that its
-    /// [index takes](RoutingLogic::prepared_bytes). One old table may be there in any case, however large; with 0 each
-    /// change waits until the table before the last one is freed.
+    /// The count has the table itself and the bytes of the logic's [index](RoutingLogic::prepared_bytes). One old table
+    /// may be there in any case, however large; with 0 each change waits until the table before the last one is freed.
     pub fn old_tables_max(mut self, bytes: usize) -> Self {
         self.old_tables.bytes_max = bytes;
         self
     }
 
-    /// How long a change of this router may wait for old tables to be [freed](Self::old_tables_max), by the system's
-    /// clock: 10 seconds unless said otherwise. Then it is refused, by [`ManageError::OldTables`](crate::routing::ManageError::OldTables), and the routees are what
-    /// they were. With zero it is refused at once.
+    /// Bounds the time that a change of this router may wait for old tables to be [freed](Self::old_tables_max), by the
+    /// system's clock: 10 seconds by default. After that time the change is refused with
+    /// [`ManageError::OldTables`](crate::routing::ManageError::OldTables), and the routees have not changed. With zero
+    /// it is refused at once.
     ///
-    /// Who asks for the [routees](crate::routing::Router::routees) while changes wait that were asked for before waits for those, and
-    /// is never refused. A resizer's change is refused at once, with a warning: the resizer is asked again anyway. A router
-    /// that [drains](crate::routing::Router::drain) or stops refuses what waits, by [`ManageError::Stopped`](crate::routing::ManageError::Stopped).
+    /// A request for the [routees](crate::routing::Router::routees) waits behind the changes that were asked for before
+    /// it, and is never refused. A resizer's change is refused at once, with a warning: the resizer is asked again
+    /// anyway. A router that [drains](crate::routing::Router::drain) or stops refuses the changes that wait, with
+    /// [`ManageError::Stopped`](crate::routing::ManageError::Stopped).
     pub fn change_within(mut self, limit: Duration) -> Self {
         self.old_tables.within = limit;
         self
@@ -116,13 +120,14 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
-    /// How many old tables keep the routees from being changed, if they do, once all are freed that can be.
+    /// Returns how many old tables keep the routees from being changed, after all that can be freed are freed; `None`
+    /// if they may be changed.
     pub(crate) fn old_tables(&self) -> Option<usize> {
         reclaim::process_domain().collect();
         self.old_tables_by_now()
     }
 
-    /// As [`old_tables`](Self::old_tables), of those that are not freed by now.
+    /// As [`old_tables`](Self::old_tables), of the tables that are not freed by now.
     fn old_tables_by_now(&self) -> Option<usize> {
         lock(&self.head_state.members).old_tables.too_many(self.head_state.old_tables.bytes_max)
     }
@@ -132,7 +137,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.old_tables_by_now().is_some() && self.old_tables().is_some()
     }
 
-    /// Gives a request back that can be handled at once; keeps any other for later.
+    /// Returns a request that can be handled at once; keeps any other for later.
     pub(crate) fn unless_waiting(
         &mut self,
         message: Manage<M>,
@@ -155,7 +160,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         None
     }
 
-    /// Looks again after a pause, unless that is to happen anyway.
+    /// Looks again after a pause, unless a look is due anyway.
     fn look_later(&mut self, pause: Duration, ctx: &Context<Manage<M>>) {
         if self.waiting.list.is_empty() || self.waiting.pause.is_some() {
             return;
@@ -163,14 +168,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         self.waiting.pause = Some(pause);
         let head = self.head_state.shared.info.head.clone();
         let look = move || {
-            // Where the head has ended, so have the changes that waited.
+            // If the head has ended, so have the changes that waited.
             let _ = head.send_positioned(apply(Self::look_again));
         };
         let timers = self.head_state.shared.info.system.timers();
         timers.call_at(ctx.now().saturating_add(pause), Box::new(look));
     }
 
-    /// The pause is over: does the changes for which there is room, and refuses those that have waited too long.
+    /// The pause is over: does the changes for which there is room, and refuses changes that have waited too long.
     fn look_again(&mut self, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         let pause = self.waiting.pause.take().unwrap_or(PAUSE_MIN);
         let before = self.waiting.list.len();
@@ -187,7 +192,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(())
     }
 
-    /// The router ends: what waits is refused.
+    /// The router ends: the waiting changes are refused.
     pub(crate) fn refuse_waiting(&mut self, ctx: &mut Context<Manage<M>>) {
         for (_, message) in std::mem::take(&mut self.waiting.list) {
             self.handle(message, ctx);

@@ -1,19 +1,18 @@
-//! How routees leave a router, and how a router ends without loss.
+//! The removal of routees from a router, and the end of a router without loss.
 //!
-//! **One routee leaves.** The head publishes the smaller table, then sends the routee a positioned request.
-//! When it gets there it closes, handles also what senders with the old table have put behind that position,
-//! and ends. A push that comes later is refused, and its sender chooses again. No step waits for anybody: the
-//! old table is freed once nobody can read it.
+//! **A routee leaves.** The head publishes the smaller table, then sends the routee a positioned request. At that
+//! request the routee closes. It also handles the messages that senders with the old table have put behind that
+//! position, and ends. A later push is refused, and its sender chooses again. No step waits for a thread: the old table
+//! is freed when no thread can read it.
 //!
-//! **The last one leaves.** It closes at once. Whoever is refused finds the empty table, or the closed
-//! router.
+//! **The last routee leaves.** It closes at once. A sender that it refuses finds the empty table, or the closed router.
 //!
-//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none
-//! of its children is left but the controller, it stops.
+//! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none of its
+//! children is left but the controller, it stops.
 //!
-//! **One ends before it is done**, since its deadline has come, it has failed, or it stops itself after its
-//! farewell: what it has left is routed again, to one other. Not where copies may be among it:
-//! `core/copies.rs`.
+//! **A routee ends before it is done**, since its deadline has come, it has failed, or it stops itself after its
+//! farewell: its leftovers are routed again, each to a single other routee. They are not routed again where copies may
+//! be among them: `core/copies.rs`.
 //!
 //! The farewell travels with the request, so no full mailbox can refuse it.
 
@@ -30,8 +29,8 @@ use crate::routing::routees::Routee;
 use crate::sync::{HashSet, lock};
 use std::time::Duration;
 
-/// Those that are to leave once they are in no table any more, each with its last message. Made before
-/// anything is changed: it takes user code.
+/// The routees that are to leave after they are in no table any more, each with its last message. Made before anything
+/// is changed, since it runs user code.
 pub(crate) struct RemovalBatch<M: Send + 'static> {
     own: Vec<(ActorRef<M>, Option<M>)>,
     others: Vec<Routee<M>>,
@@ -51,12 +50,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
         batch
     }
 
-    /// Lets routees go that are no longer in the published table.
+    /// Removes routees that are no longer in the published table.
     pub(crate) fn release_removed(&self, batch: RemovalBatch<M>, ctx: &mut Context<Manage<M>>) {
         let list = self.list();
-        // Listed in another place, too, or by another reference, one is still watched.
-        // One that the pool has made is in its list once, so where only such leave their own entries need no
-        // look.
+        // A routee that is listed in another place, too, or by another reference, is still watched. A routee of the
+        // pool's own is in the list once, so no look is needed where only such routees leave.
         let others = list.iter().filter(|member| !member.own || !batch.others.is_empty());
         let listed: HashSet<AnyActorRef> = others.filter_map(|member| member.routee.watched()).collect();
         let own = batch.own.iter().map(|(actor, _)| actor.untyped());
@@ -98,7 +96,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         };
         drop(former);
         self.head_state.release_removed(batch, ctx);
-        // Those, and those that were leaving before.
+        // Watches these, and the routees that were leaving before.
         for child in ctx.children() {
             if Some(&child) != self.head_state.controller.as_ref() {
                 let _ = ctx.watch(&child);
@@ -119,7 +117,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
 pub(crate) fn watch<M: Send + 'static>(ctx: &mut Context<Manage<M>>, routee: &Routee<M>) {
     if let Some(any) = routee.watched() {
-        // Watched already is what was wanted.
+        // An error says that the routee is watched already, which is the aim.
         let _ = ctx.watch(&any);
     }
 }

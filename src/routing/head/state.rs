@@ -1,5 +1,4 @@
-//! What the head of a router knows, and keeps over its own restarts: who the routees are, and how more are
-//! made.
+//! The head state: the routees and the recipe for more, kept over restarts of the head.
 
 use crate::actor::spawn::Held;
 use crate::core::actor_ref::ActorRef;
@@ -16,7 +15,7 @@ use crate::sync::{Mutex, lock};
 use std::any::Any;
 use std::sync::Arc as StdArc;
 
-/// More routees than this are a mistake, such as a difference below zero.
+/// A larger number of routees is a mistake, such as a difference below zero.
 pub(crate) const ROUTEES_MAX: usize = 1 << 24;
 
 impl<B: Send + 'static> HeldBehind for Held<B> {
@@ -27,25 +26,25 @@ impl<B: Send + 'static> HeldBehind for Held<B> {
     }
 }
 
-/// What the head knows, and keeps over its own restarts.
+/// The state of a head, kept over its own restarts.
 pub(crate) struct HeadState<M: Send + 'static, L> {
     pub shared: StdArc<SharedRouter<M>>,
     pub logic: StdArc<L>,
-    /// How routees are made; `None` for a group.
+    /// Makes routees; `None` for a group.
     pub make: Option<StdArc<MakeRoutee<M>>>,
     /// Changed by the head alone.
     pub members: Mutex<Members<M>>,
     pub stays_when_empty: bool,
-    /// The routees take from one queue, so only the pool can make one.
+    /// The routees share a queue, so only the pool can make a routee.
     pub shares_queue: bool,
     pub strategy: Strategy,
-    /// How routees go.
+    /// The settings for routees that leave.
     pub leave: LeavePlan<M>,
-    /// What tables that were replaced may take.
+    /// The bounds for tables that were replaced.
     pub old_tables: OldTablesPlan,
     /// The child that is no routee.
     pub controller: Option<AnyActorRef>,
-    /// The reference that routes, for what a leaving routee hands back.
+    /// The reference that routes, for the leftovers of a leaving routee.
     pub reference: ActorRef<M>,
 }
 
@@ -59,18 +58,18 @@ pub(crate) struct Members<M: Send + 'static> {
     pub is_ending: bool,
     /// The tables that were published.
     pub old_tables: OldTables,
-    /// Changes that wait, while the head is restarted; the head has them else.
+    /// The changes that wait, while the head is restarted; at other times the head has them.
     pub waiting: WaitingChanges<M>,
 }
 
 pub(crate) struct Member<M: Send + 'static> {
     pub routee: Routee<M>,
-    /// Made by the pool, so it ends when it is removed.
+    /// The pool made the routee, so the routee ends when it is removed.
     pub own: bool,
 }
 
-/// Routees that the pool has made, before their first turns. Those that were not
-/// [listed](HeadState::publish_with) by the time that this is dropped end.
+/// Routees that the pool has made, before their first turns. Routees that are not [listed](HeadState::publish_with)
+/// when this is dropped end.
 pub(crate) struct NewRoutees<M: Send + 'static> {
     routees: Vec<NewRoutee<M>>,
     are_listed: bool,
@@ -81,7 +80,7 @@ impl<M: Send + 'static> Drop for NewRoutees<M> {
         if !self.are_listed {
             self.routees.iter().for_each(|routee| routee.actor().stop());
         }
-        // The first made begins first.
+        // The routee that was made first begins first.
         self.routees.drain(..).for_each(drop);
     }
 }
@@ -119,7 +118,7 @@ impl<M: Send + 'static> Members<M> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
-    /// The routees. No user code runs under the lock: neither theirs nor the logic's.
+    /// Returns the routees. No user code runs under the lock: neither code of the routees nor of the logic.
     pub(crate) fn list(&self) -> Vec<Member<M>> {
         lock(&self.members).list.clone()
     }
@@ -149,8 +148,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
         Ok(made)
     }
 
-    /// Publishes `list` as the table that senders read from now on. When the logic's code panics, nothing has
-    /// changed: all of the user's code runs before the first step that can be seen.
+    /// Publishes `list` as the table that senders read from now on. All of the user's code runs before the first step
+    /// that can be seen: when the logic's code panics, nothing has changed.
     pub(crate) fn publish(&self, list: Vec<Member<M>>) {
         let routees: Vec<Routee<M>> = list.iter().map(|member| member.routee.clone()).collect();
         let prepared = self.logic.prepare(&routees);

@@ -1,4 +1,4 @@
-//! Every message to all routees.
+//! Broadcast: sends every message to all routees.
 
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
@@ -9,8 +9,8 @@ use crate::routing::routees::{Routee, Routees};
 
 /// Sends every message to all routees, in the order of the table.
 ///
-/// A message to n routees is cloned n − 1 times and counts as n deliveries; a copy that a routee does not
-/// take is a dead letter of its own. With no routees the message itself is one, or comes back to `try_tell`.
+/// A message to n routees is cloned n − 1 times and counts as n deliveries; a copy that a routee does not take is a
+/// dead letter of its own. With no routees the message itself is a dead letter, or comes back to `try_tell`.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -33,7 +33,7 @@ use crate::routing::routees::{Routee, Routees};
 pub struct Broadcast;
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
-    /// Asked only for what a routee has left behind, which was for that one: any other gets it.
+    /// Called only for a leftover of a routee, which was for that routee alone: any other routee gets it.
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         cx.next_in_turn(routees)
     }
@@ -48,9 +48,9 @@ impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
 }
 
 impl RouteContext<'_> {
-    /// Delivers a copy to each of these routees, in their order: what a logic that picks several calls in
-    /// [`route`](RoutingLogic::route). Each copy counts as a delivery; one that its routee does not take
-    /// becomes a dead letter, and the others go on. A routee that is named twice gets two.
+    /// Delivers a copy to each of these routees, in their order, for a logic that picks several: called in
+    /// [`route`](RoutingLogic::route). Each copy counts as a delivery; a copy that its routee does not take becomes a
+    /// dead letter, and the others go on. A routee that is named twice gets two copies.
     ///
     /// # Errors
     ///
@@ -88,8 +88,8 @@ impl RouteContext<'_> {
         Ok(taken)
     }
 
-    /// No copy was taken. Routees that have ended are listed until the head has heard of it: where there is no other, the
-    /// message has found nobody, as it would have in the table that is to come.
+    /// No copy was taken. Routees that have ended are listed until the head has heard of it. Where there is no other
+    /// routee, the message has found none, as it would have in the table that is to come.
     #[cold]
     pub(crate) fn nobody_took_a_copy<M: Send + 'static>(&self, routees: &Routees<M>) {
         if routees.have_all_ended() {
@@ -97,8 +97,7 @@ impl RouteContext<'_> {
         }
     }
 
-    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were
-    /// taken.
+    /// Delivers a copy to each of these routees, of which there is at least one, and returns how many were taken.
     fn deliver_counting<'r, M: Clone + Send + 'static>(
         &self,
         message: M,

@@ -1,4 +1,4 @@
-//! Some messages to all routees, the others by a logic.
+//! Broadcast by a predicate: some messages go to all routees, and another logic routes the rest.
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::core::error::SendError;
@@ -12,16 +12,15 @@ use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;
 
-/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](crate::routing::Broadcast) does,
-/// and the others by another logic. Made by [`RouterPlan::broadcast_if`]. From Akka's typed pools
-/// (`withBroadcastPredicate`).
+/// Sends the messages for which a predicate holds to all routees, as [`Broadcast`](crate::routing::Broadcast) does, and
+/// the rest by another logic. Made by [`RouterPlan::broadcast_if`]. From Akka's typed pools (`withBroadcastPredicate`).
 pub struct BroadcastIf<L, F> {
     logic: L,
     is_for_all: Guarded<F>,
 }
 
 impl<L, F> BroadcastIf<L, F> {
-    /// The messages for which `is_for_all` holds go to all routees, the others where `logic` says.
+    /// Sends messages for which `is_for_all` holds to all routees, and the rest where `logic` says.
     pub fn new(is_for_all: F, logic: L) -> Self {
         Self { logic, is_for_all: Guarded::new(is_for_all) }
     }
@@ -75,8 +74,8 @@ where
 }
 
 impl<M: Clone + Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
-    /// Sends the messages for which `is_for_all` holds to all routees, and the others by the logic that was
-    /// given before this. The predicate runs on the sender's thread.
+    /// Sends the messages for which `is_for_all` holds to all routees, and the rest by the logic that was given before
+    /// this. The predicate runs on the sender's thread.
     ///
     /// ```
     /// use pointsman::prelude::*;

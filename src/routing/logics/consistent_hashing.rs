@@ -1,4 +1,4 @@
-//! By a key in the message, so that equal keys meet the same routee.
+//! Consistent hashing: routes by a key in the message, so that equal keys meet the same routee.
 
 use crate::actor::private::IsWanted;
 use crate::actor::skip_unwanted::is_wanted;
@@ -23,10 +23,10 @@ use std::sync::Arc as StdArc;
 /// Chooses by a key: equal keys go to the same routee, and a change of the routees moves only the keys that
 /// it must.
 ///
-/// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a
-/// ring, each with [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every
-/// machine and every build finds the same owner. When the owner has stopped, the next living routee on the
-/// ring gets the message. A routee that is listed twice counts once.
+/// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a ring, each with
+/// [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every machine and every build
+/// finds the same owner. When the owner has stopped, the next living routee on the ring gets the message. A routee that
+/// is listed twice counts once.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -48,52 +48,52 @@ use std::sync::Arc as StdArc;
 /// # }
 /// ```
 ///
-/// # Where the key comes from
+/// # Source of the key
 ///
 /// - [`by`](Self::by): a function that sees the whole message feeds the key. Most routers need no more.
 /// - [`new`](Self::new): the message is its own key: it implements [`HashKey`].
-/// - [`by_option`](Self::by_option): a function that may find no key. Such a message is a dead letter, with a
-///   warning in the log for the first, and then for each time that their number has doubled; or it goes to
-///   [any routee](Self::without_key).
+/// - [`by_option`](Self::by_option): a function that may find no key. A message without a key is a dead letter, with a
+///   warning in the log for the first, and then each time that their number has doubled; or it goes to [any
+///   routee](Self::without_key).
 ///
-/// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not
-/// know. A typed router knows all its messages; where they hold no key, let them be [`Keyed`].
+/// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not know. A
+/// typed router knows all its messages; wrap messages that hold no key in [`Keyed`].
 ///
 /// # When the routees change
 ///
-/// The old and the new owner may be at work on messages of one key at the same time: the old one has some in
-/// its mailbox.
+/// The old and the new owner may handle messages of the same key at the same time: the old owner has some in its
+/// mailbox.
 ///
 /// # Concurrency
 ///
 /// The key function runs on the senders' threads. When it panics, the panic unwinds to the sender, and the
 /// message is a dead letter.
 pub struct ConsistentHashing<M, F> {
-    /// Feeds the key; false if there is none.
+    /// Feeds the key; returns false if there is none.
     key: F,
     virtual_nodes: u32,
     keyless: AtomicUsize,
     /// Draws the routee of a message without a key.
     anyone: Option<Generators>,
-    /// Another hash than ours.
+    /// Replaces the hash of this crate.
     hasher: Option<StdArc<Hasher>>,
     message: PhantomData<fn(&M)>,
 }
 
 pub(crate) type Hasher = dyn Fn(&[u8]) -> u64 + Send + Sync;
 
-/// What [`ConsistentHashing`] does with a message that has no key.
+/// The way in which [`ConsistentHashing`] treats a message that has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WithoutKey {
-    /// It is a dead letter, or comes back to `try_tell`. As in Akka.
+    /// The message is a dead letter, or comes back to `try_tell`. As in Akka.
     #[default]
     Refuse,
-    /// Any routee gets it, with equal chance. As in GoAkt.
+    /// Any routee gets the message, with equal chance. As in GoAkt.
     Random,
 }
 
 impl<M: Send + 'static> ConsistentHashing<M, ()> {
-    /// Hashes what `key` feeds of a message.
+    /// Hashes the key that `key` feeds of a message.
     pub fn by(
         key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static,
     ) -> ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> {
@@ -103,7 +103,7 @@ impl<M: Send + 'static> ConsistentHashing<M, ()> {
         })
     }
 
-    /// Hashes what `key` feeds of a message, if it returns `Some`.
+    /// Hashes the key that `key` feeds of a message, if it returns `Some`.
     ///
     /// ```
     /// use pointsman::routing::ConsistentHashing;
@@ -123,7 +123,7 @@ impl<M: Send + 'static> ConsistentHashing<M, ()> {
         ConsistentHashing::with(move |message: &M, sink: &mut KeySink| key(message, sink).is_some())
     }
 
-    /// Hashes the message itself, which says by [`HashKey`] what of it is the key.
+    /// Hashes the message itself; its [`HashKey`] says which parts of it are the key.
     #[allow(clippy::new_ret_no_self)] // the type of the function is the only difference
     pub fn new() -> ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static>
     where
@@ -146,8 +146,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         }
     }
 
-    /// Says what becomes of messages for which [`by_option`](Self::by_option) finds no key: unless said
-    /// otherwise they are refused.
+    /// Decides about messages for which [`by_option`](Self::by_option) finds no key: by default they are refused.
     pub fn without_key(mut self, policy: WithoutKey) -> Self {
         self.anyone = match policy {
             WithoutKey::Refuse => None,
@@ -156,12 +155,12 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         self
     }
 
-    /// Hashes keys, and the points of the ring, by `hash` instead of xxh3-64: for rings that must agree with
-    /// those of other programs. It gets the bytes of the [encoding](HashKey), and should spread them evenly
-    /// over all 64 bits.
+    /// Hashes keys, and the points of the ring, by `hash` instead of xxh3-64: for rings that must agree with those of
+    /// other programs. `hash` gets the bytes of the [encoding](HashKey), and should spread them evenly over all 64
+    /// bits.
     ///
-    /// It runs on the senders' threads, and whenever the routees change on the head's. A key of more than 240
-    /// bytes costs an allocation.
+    /// `hash` runs on the senders' threads, and whenever the routees change on the head's. A key of more than 240 bytes
+    /// costs an allocation.
     ///
     /// ```
     /// use pointsman::routing::ConsistentHashing;
@@ -181,15 +180,15 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         self
     }
 
-    /// How many points each routee has on the ring: 160 unless said otherwise. More make the shares more
-    /// even (160 keep them within about a fifth of each other) and the table larger. 0, and more than 65,536,
-    /// are errors when the router is created.
+    /// Sets the number of points of each routee on the ring: 160 by default. More make the shares more even (160 keep
+    /// them within about a fifth of each other) and the table larger. 0, and more than 65,536, are errors when the
+    /// router is created.
     pub fn virtual_nodes(mut self, count: u32) -> Self {
         self.virtual_nodes = count;
         self
     }
 
-    /// The hash of a message's key, by another hash than ours.
+    /// Returns the hash of a message's key, by another hash than that of this crate.
     #[inline(never)]
     fn hash_by(&self, hash: &Hasher, message: &M) -> Option<u64> {
         let mut sink = KeySink::keeping();
@@ -207,7 +206,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             return Pick::None;
         };
         if routees.is_empty() {
-            // The ring of no routees is there, too.
+            // A table without routees has an empty ring, too.
             return Pick::None;
         }
         if cx.refusals() > 0 {
@@ -233,10 +232,10 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
     }
 }
 
-/// Where each routee stands first, in order: one that is listed again has no part of its own in the ring.
+/// Returns the first place of each routee, in order: a routee that is listed again has no part of its own in the ring.
 fn listed_once<M: Send + 'static>(routees: &[Routee<M>]) -> Vec<u32> {
     let mut places: HashMap<&str, Vec<u32>> = HashMap::default();
-    // Unequal ones may have one identity, such as functions.
+    // Unequal routees may have the same identity, such as functions.
     let mut once = Vec::with_capacity(routees.len());
     for (index, routee) in (0..).zip(routees) {
         let same = places.entry(routee.identity()).or_default();
@@ -320,10 +319,10 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
     }
 }
 
-/// A message with the key that it is hashed by, for messages that hold none themselves.
+/// A message with the key that it is hashed by, for messages that hold no key themselves.
 ///
-/// As a router's message it reaches the routee whole. Where actors take the bare message, a
-/// [keyed pool](crate::routing::RouterBuilder::keyed_pool) strips it off; a group does by adapters:
+/// As a router's message it reaches the routee whole. Where actors take the bare message, a [keyed
+/// pool](crate::routing::RouterBuilder::keyed_pool) strips the key off; in a group adapters do:
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -348,7 +347,7 @@ impl<M, F> fmt::Debug for ConsistentHashing<M, F> {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keyed<K, M> {
-    /// What is hashed.
+    /// The key that is hashed.
     pub key: K,
     /// The message.
     pub message: M,

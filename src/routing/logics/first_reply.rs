@@ -1,28 +1,28 @@
-//! One question, several attempts: what scatter-gather and tail-chopping have in common.
+//! The first-reply race: a request with several attempts, the common part of scatter-gather and tail-chopping.
 //!
-//! A race is open until its outcome: the first success (or, as an option, the first reply), the failure of
-//! all, or the deadline. Everything that it needs lies in one box behind its lock, [`Open`]; whoever takes
-//! the box out brings the outcome, and nobody else can. So what is left for the losers' ports to hold is an
-//! empty race.
+//! A race is open until its outcome: the first success (or, as an option, the first reply), the failure of all, or the
+//! deadline. All its data lies in a box behind its lock, [`Open`]. The thread that takes the box out brings the
+//! outcome, and no other thread can. So the ports of the losers hold an empty race.
 //!
 //! ```text
 //!            routee 0 ◀── copy, port of attempt 0 ─┐            ┌─ the asker's port
 //! message ──▶ routee 1 ◀── copy, port of attempt 1 ─┼─▶ Race ───┤  the routees, the causes
 //!            routee 2 ◀── copy, port of attempt 2 ─┘   open     │  the alarm: next tick or deadline
-//!                                                               └─ the queue: the message, who is not asked yet
+//!                                                               └─ the queue: the message, and the routees not asked yet
 //! ```
 //!
-//! * **The end of an attempt** is told by its port, wherever that is answered or dropped, and by whoever
+//! * **The end of an attempt** is reported by its port, wherever that is answered or dropped, or by the thread that
 //!   finds that its routee does not take it. It is heard once for each attempt.
-//! * **The starter's hold.** While attempts are being started, one more is counted as under way, so that the
-//!   failure of those so far is not taken for the failure of all. Given back also when user code unwinds.
-//! * **Who starts the next attempt** takes the kept message out of the queue, and puts it back when nothing
-//!   is due any more. Whoever finds it taken only notes that one more is due: it looks again before it puts
-//!   it back. So attempts are started one after the other, no user code runs under the lock, and an attempt
-//!   that fails while it is being started begins the next without recursion.
-//! * **The alarm** is one timer, for whatever comes first. Each setting has a number, and only the number set
-//!   last counts: one that rings late, or is dropped by a cancel, finds another. One that is dropped with its
-//!   number still set will never ring, since the system has ended: the time is up then.
+//! * **The starter's hold.** While attempts are being started, an additional attempt counts as under way. Without it,
+//!   the failure of the attempts so far would be taken for the failure of all. The hold is given back also when user
+//!   code unwinds.
+//! * **The start of the next attempt.** The starter takes the kept message out of the queue, and puts it back when
+//!   nothing is due any more. A thread that finds the message taken only notes that another attempt is due: the starter
+//!   looks again before it puts the message back. So attempts are started in sequence, no user code runs under the
+//!   lock, and an attempt that fails while it is being started begins the next without recursion.
+//! * **The alarm** is a single timer, for the event that comes first. Each setting has a number, and only the number
+//!   set last counts: an alarm that rings late, or is dropped by a cancel, finds another number. An alarm that is
+//!   dropped with its number still set will never ring, since the system has ended: the time is up then.
 //!
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
@@ -50,12 +50,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How a race is run.
+/// The rules of a race.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// When the time is up.
+    /// The time until the deadline.
     pub within: Duration,
-    /// Any reply wins, be it a success or not.
+    /// Any reply wins, also if it is no success.
     pub first_completion: bool,
 }
 
@@ -66,10 +66,10 @@ impl Rules {
     }
 }
 
-/// What routers give their routees to answer in, unless told otherwise: as Akka's.
+/// The default time in which routees answer: as Akka's.
 pub(crate) const WITHIN_DEFAULT: Duration = Duration::from_secs(5);
 
-/// Says what is wrong with a time to answer in.
+/// Refuses an invalid time to answer in.
 pub(crate) fn check_within(within: Duration) -> Result<(), String> {
     match within {
         Duration::ZERO => Err("within 0: must be more than zero".to_owned()),
@@ -80,7 +80,7 @@ pub(crate) fn check_within(within: Duration) -> Result<(), String> {
 /// How a race that asks one after the other goes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TailPolicy {
-    /// From the start of an attempt to that of the next.
+    /// The time from the start of an attempt to the start of the next.
     pub interval: Duration,
     /// A failed attempt does not start the next one.
     pub wait_for_tick: bool,
@@ -88,40 +88,40 @@ pub(crate) struct TailPolicy {
     pub ends_before_deadline: bool,
 }
 
-/// One question.
+/// A first-reply race: a request and its attempts.
 pub(crate) struct Race<M: Send + 'static> {
     router: RouterId,
     first_completion: bool,
-    /// `None` once it has its outcome.
+    /// `None` after the race has its outcome.
     open: Mutex<Option<Box<Open<M>>>>,
 }
 
 type Table<M> = StdArc<[Routee<M>]>;
-/// Which attempts have ended, and how.
+/// The attempts that have ended, and how.
 type Causes = Vec<(u32, AttemptEnd)>;
 
 /// A race without its outcome.
 struct Open<M: Send + 'static> {
     asker: StdArc<dyn AskerPort>,
-    /// Of the router; by way of it the system's timers are reached.
+    /// The head of the router; it leads to the system's timers.
     head: AnyActorRef,
     routees: Table<M>,
-    /// Attempts that have not ended, and the starter's hold.
+    /// Counts the attempts that have not ended, and the starter's hold.
     under_way: usize,
     /// How attempts ended, in the order in which they did.
     causes: Causes,
-    /// Which have ended so.
+    /// The attempts that have ended without a success.
     lost: BitSet,
     within: Duration,
     deadline: Duration,
     alarm: Alarm,
-    /// Where not all are asked at once.
+    /// Present where not all routees are asked at once.
     queue: Option<Queue<M>>,
 }
 
 /// The timer that is set, if one is.
 struct Alarm {
-    /// Of the last setting.
+    /// The number of the last setting.
     number: u64,
     timer: Option<TimerHandle>,
 }
@@ -130,12 +130,12 @@ struct Alarm {
 struct Queue<M> {
     pace: TailPolicy,
     rest: Shuffled,
-    /// How many are to be started at once.
+    /// How many attempts are to be started at once.
     due: usize,
     next_tick: Duration,
-    /// What is to be cloned; `None` while somebody starts attempts, and when the last one was started.
+    /// The message to be cloned; `None` while a thread starts attempts, and when the last attempt was started.
     kept: Option<M>,
-    /// How many routers the message had gone through.
+    /// The hops of the message so far.
     hops: u32,
 }
 
@@ -147,7 +147,7 @@ struct BitSet {
 }
 
 impl BitSet {
-    /// Adds one; false if it was there.
+    /// Adds an index; returns false if it was there.
     fn set(&mut self, index: u32) -> bool {
         let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
         let marks = match word.checked_sub(1) {
@@ -193,8 +193,8 @@ impl Iterator for Shuffled {
     }
 }
 
-/// Ends a question that is not to be raced: its router has no routees, or it is an attempt of the same
-/// router's. Then the asker is told at once, and the message is a dead letter; otherwise it comes back.
+/// Ends a request that is not to be raced: its router has no routees, or the request is an attempt of the same
+/// router's. Then the asker is told at once, and the message is a dead letter; otherwise the message comes back.
 pub(crate) fn refuse_at_once<M: Send + 'static>(
     message: M,
     asker: &StdArc<dyn AskerPort>,
@@ -202,8 +202,8 @@ pub(crate) fn refuse_at_once<M: Send + 'static>(
     cx: &RouteContext<'_>,
 ) -> Option<M> {
     let (error, reason) = if asker.attempt_of() == Some(cx.id()) {
-        // Routed in a circle, or sent back to the router by a routee of its own: all the others are asked anyway. (What a
-        // routee leaves behind comes as a leftover, for `select`.)
+        // The message was routed in a circle, or a routee sent it back to its own router: all the other routees are
+        // asked anyway. (A leftover of a routee comes to `select`.)
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
         (AskError::undeliverable(), reason)
     } else if routees.is_empty() {
@@ -212,7 +212,7 @@ pub(crate) fn refuse_at_once<M: Send + 'static>(
     } else {
         return Some(message);
     };
-    // Before the message is dropped, whose port would say `NoReply`.
+    // Fails the asker before the message is dropped: the drop of its port would say `NoReply`.
     asker.clone().fail_with(error);
     cx.count_dead_letter(message, reason);
     None
@@ -247,7 +247,7 @@ pub(crate) fn ask_all<M: Answerable + Clone + Send + 'static>(
     }
 }
 
-/// Asks the routees, of which there is at least one, one after the other, in the order of `rest`.
+/// Asks the routees, of which there is at least one, in the order of `rest`.
 pub(crate) fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
     message: M,
     asker: StdArc<dyn AskerPort>,
@@ -274,11 +274,11 @@ pub(crate) fn ask_in_turn<M: Answerable + Clone + Send + 'static>(
         race.keep(message);
         is_taken
     };
-    // What the first attempt has made due by failing already.
+    // Starts the attempt that the first attempt has made due, if that has failed already.
     let unwound = race.start_due();
     starting.done();
     if !is_taken {
-        // Whoever is left to be asked will not take it either, where none lives.
+        // Where no routee lives, the routees that are left will not take the message either.
         cx.nobody_took_a_copy(routees);
     }
     if let Some(payload) = unwound {
@@ -319,7 +319,7 @@ impl<M: Answerable + Clone + Send + 'static> Drop for Starting<'_, M> {
     }
 }
 
-/// An attempt that is being made: user code may unwind.
+/// An attempt that is being made. User code may unwind in it.
 struct Making<'a, M: Answerable + Clone + Send + 'static> {
     race: &'a StdArc<Race<M>>,
     index: u32,
@@ -359,7 +359,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         (StdArc::new(Self { router, first_completion: rules.first_completion, open }), now)
     }
 
-    /// Makes an attempt that has begun. Whether the routee has taken the copy.
+    /// Makes an attempt that has begun. Returns whether the routee has taken the copy.
     fn attempt(
         self: &StdArc<Self>,
         routee: &ActorRef<M>,
@@ -368,22 +368,22 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         make: impl FnOnce() -> M,
     ) -> bool {
         let mut copy = None;
-        // Dropped before the copy, whose port would say `NoReply`.
+        // Declared after `copy`, so it is dropped before it: the drop of the copy's port would say `NoReply`.
         let making = Making { race: self, index };
         let can_answer = copy.insert(make()).fork(&Attempt::new(self.clone(), index));
         let Some(copy) = copy.take() else { unreachable!("just made") };
         if !can_answer {
-            // A clone without the port that the message had: nobody will hear of this attempt.
+            // The clone lacks the port that the message had: no reply of this attempt will come.
             self.clone().record_failed_attempt(index, AttemptEnd::NoReply);
         }
-        // Others are asked, too.
+        // Other routees are asked, too.
         note_copies();
         routee.expect_copies();
         let done = cx.deliver(routee, copy);
         std::mem::forget(making);
         let is_taken = done.is_ok();
         if let Err(refused) = done {
-            // Before the copy is dropped.
+            // Records the failure before the copy is dropped.
             self.clone().record_failed_attempt(index, AttemptEnd::Refused(DeadLetterReason::of(&refused)));
             cx.refuse_copy(routee, refused);
         }
@@ -399,7 +399,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         let make = || match (start.last, kept) {
             (Some(last), _) => last,
             (None, Some(kept)) => kept.clone(),
-            (None, None) => unreachable!("whoever starts attempts has the message in hand"),
+            (None, None) => unreachable!("the thread that starts attempts has the message in hand"),
         };
         with_hops(start.hops, || self.attempt(&start.routee, start.index, &cx, make));
         cx.settle();
@@ -416,8 +416,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         drop_guarded(message);
     }
 
-    /// Starts all attempts that are due, unless somebody is at it. Returns what the first unwound with, if
-    /// one did: the others go on.
+    /// Starts all attempts that are due, unless another thread does. Returns the panic of the first attempt that
+    /// unwound, if any did: the others go on.
     fn start_due(self: &StdArc<Self>) -> Option<Box<dyn Any + Send>> {
         let mut kept = None;
         let mut unwound = None;
@@ -438,7 +438,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
                 Ok(()) => {}
             }
         }
-        // Not put back, since the race is over.
+        // The message is not put back, since the race is over.
         drop_guarded(kept);
         unwound
     }
@@ -461,7 +461,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
                 Err(refused) => (stale, Some(refused)),
             }
         };
-        // Both hold rings, whose ends look at the race.
+        // Both hold alarm settings, and their drops look at the race.
         if let Some((head, timer)) = stale {
             head.core().system.timers().cancel(timer);
         }
@@ -488,7 +488,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         if is_up == Some(true) {
             self.time_up();
         } else if self.look(|open| open.alarm.timer.is_none()) == Some(true) {
-            // Somebody else starts attempts, and may take long over it.
+            // Another thread starts attempts, and may take long over it.
             self.set_alarm();
         }
     }
@@ -501,11 +501,11 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         }
     }
 
-    /// Nobody waits for the outcome any more.
+    /// The asker does not wait for the outcome any more.
     fn abandon_race(&self) {
         let open = lock(&self.open).take();
         if let Some(open) = open {
-            // Counted where the asker has left.
+            // The failure is counted where the asker has left.
             open.fail(AskError::no_reply());
         }
     }
@@ -518,7 +518,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 }
 
 impl<M: Send + 'static> Race<M> {
-    /// Looks at a race that is open. No user code in here.
+    /// Runs `look` on a race that is open. `look` runs no user code.
     fn look<R>(&self, look: impl FnOnce(&mut Open<M>) -> R) -> Option<R> {
         lock(&self.open).as_deref_mut().map(look)
     }
@@ -537,7 +537,7 @@ impl<M: Answerable + Clone + Send + 'static> AlarmSetting<M> {
 }
 
 impl<M: Answerable + Clone + Send + 'static> Drop for AlarmSetting<M> {
-    /// Without having rung, and with no other setting: the system's timers have ended.
+    /// The setting was dropped without having rung, and no other setting exists: the system's timers have ended.
     fn drop(&mut self) {
         if self.race.look(|open| open.alarm.number) == Some(self.number) {
             self.race.time_up();
@@ -545,17 +545,17 @@ impl<M: Answerable + Clone + Send + 'static> Drop for AlarmSetting<M> {
     }
 }
 
-/// What starts an attempt.
+/// The data that starts an attempt.
 struct Start<M> {
     index: u32,
     routee: ActorRef<M>,
-    /// The message itself, for the last one.
+    /// The message itself, for the last attempt.
     last: Option<M>,
     hops: u32,
 }
 
 impl<M: Send + 'static> Open<M> {
-    /// One more attempt has begun.
+    /// Another attempt has begun.
     fn begin(&mut self, now: Duration) {
         self.under_way += 1;
         if let Some(queue) = &mut self.queue {
@@ -563,8 +563,8 @@ impl<M: Send + 'static> Open<M> {
         }
     }
 
-    /// Takes the kept message into `hand`, if an attempt is due and nobody else has it; puts it back if none
-    /// is due any more. True if it is in hand.
+    /// Takes the kept message into `hand`, if an attempt is due and no other thread has it; puts it back if none is due
+    /// any more. Returns true if it is in hand.
     fn take_kept(&mut self, hand: &mut Option<M>) -> bool {
         let Some(queue) = &mut self.queue else { return false };
         if queue.due > 0 && hand.is_none() {
@@ -598,12 +598,11 @@ impl<M: Send + 'static> Open<M> {
         }
     }
 
-    /// The alarm rings: makes an attempt due if it is time for one. True if the time is up.
+    /// The alarm rings: makes an attempt due if it is time for an attempt. Returns true if the time is up.
     fn ring(&mut self, now: Duration) -> bool {
         let is_up = now >= self.deadline;
         if let Some(queue) = &mut self.queue {
-            // A tick on the very deadline is one, unless told otherwise: 1 + within / interval routees are
-            // asked.
+            // A tick on the very deadline counts by default: 1 + within / interval routees are asked.
             let is_tick = if is_up {
                 queue.next_tick == self.deadline && !queue.pace.ends_before_deadline
             } else {
@@ -611,14 +610,14 @@ impl<M: Send + 'static> Open<M> {
             };
             if is_tick {
                 queue.make_due();
-                // The next comes after the attempt that this one makes due.
+                // The next tick comes after the attempt that this tick makes due.
                 queue.next_tick = Duration::MAX;
             }
         }
         is_up
     }
 
-    /// Lets go of everything but what the outcome needs, before that is known to anybody.
+    /// Lets go of all data that the outcome does not need, before the outcome is known to any other thread.
     fn close(self) -> (StdArc<dyn AskerPort>, Table<M>, Causes) {
         let Self { asker, head, routees, causes, alarm, queue, .. } = self;
         if let Some(timer) = alarm.timer {
@@ -647,7 +646,7 @@ impl<M: Send + 'static> Open<M> {
 }
 
 impl<M> Queue<M> {
-    /// One more attempt is to be started, if somebody is left.
+    /// Another attempt is to be started, if a routee is left.
     fn make_due(&mut self) {
         self.due = (self.due + 1).min(self.rest.indices.len());
     }
@@ -656,7 +655,7 @@ impl<M> Queue<M> {
 impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
     fn is_wanted(&self) -> bool {
         let Some(asker) = self.look(|open| open.asker.clone()) else { return false };
-        // Where it can't say it is as good as there.
+        // An asker that cannot say counts as present.
         guarded(|| Ok(asker.is_wanted())).unwrap_or(true)
     }
 
@@ -703,7 +702,7 @@ fn now(head: &AnyActorRef) -> Duration {
     head.core().system.timers().now()
 }
 
-/// Where a routee stands. One that is no actor says so itself, by user code.
+/// Returns the path of a routee. A routee that is no actor reports it itself, by user code.
 fn path_of<M: Send + 'static>(routee: &Routee<M>) -> ActorPath {
     guarded(|| Ok(routee.actor().path())).unwrap_or_else(|failure| {
         drop_guarded(failure);
@@ -730,7 +729,7 @@ mod tests {
         type Reply = u32;
     }
 
-    /// Keeps what it gets.
+    /// Keeps the messages that it gets.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
 
@@ -760,7 +759,7 @@ mod tests {
         let failed = router.ask(Get);
         while timers() > 0 {
             let calls = std::mem::take(&mut *lock(&kept.0));
-            // Without the lock: the next attempt comes at once.
+            // Dropped without the lock: the next attempt comes at once.
             drop(calls);
         }
         assert!(failed.wait().is_err());
@@ -793,7 +792,7 @@ mod tests {
 
     #[test]
     fn a_losers_port_keeps_little() {
-        // The lock and the box behind it, whose router it was, and how it counts.
+        // The lock and the box behind it, the router, and the way of counting.
         assert!(size_of::<super::Race<Call<Get>>>() <= 40, "{}", size_of::<super::Race<Call<Get>>>());
     }
 }

@@ -1,4 +1,4 @@
-//! What a message is hashed by: a fixed encoding of keys, hashed by xxh3-64 with seed 0.
+//! Hash keys: a fixed encoding of keys, hashed by xxh3-64 with seed 0.
 //!
 //! # Wire contract
 //!
@@ -19,8 +19,7 @@
 //! | a derived struct; a derived enum | each field; the number of the variant as `u32`, then each field |
 //! | one with marked fields | each marked field |
 //!
-//! Lengths come first, so that `("ab", "c")` and `("a", "bc")` differ. Tests hold the hashes of some keys as
-//! constants.
+//! Lengths come first, so `("ab", "c")` and `("a", "bc")` differ. Tests hold the hashes of some keys as constants.
 
 use std::fmt;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -43,9 +42,10 @@ const INLINE: usize = 240;
 /// }
 /// ```
 ///
-/// `#[derive(HashKey)]` (feature `macros`) writes that: all fields are the key, in their order, and in an enum the number
-/// of the variant before them. Of a message only some fields are its key: where a field is marked `#[hash_key(key)]`, the
-/// marked ones alone count, and every variant has one. `#[hash_key(skip)]` leaves a field out.
+/// `#[derive(HashKey)]` (feature `macros`) writes that: all fields are the key, in their order, and in an enum the
+/// number of the variant before them. Of a message only some fields are its key: where a field is marked
+/// `#[hash_key(key)]`, the marked fields alone count, and every variant has one. `#[hash_key(skip)]` leaves a field
+/// out.
 ///
 #[cfg_attr(feature = "macros", doc = "```")]
 #[cfg_attr(not(feature = "macros"), doc = "```ignore")]
@@ -78,7 +78,7 @@ const INLINE: usize = 240;
 /// # }
 /// ```
 pub trait HashKey {
-    /// Feeds the encoded value. Two values that should go to one routee must feed the same bytes.
+    /// Feeds the encoded value. Two values that should go to the same routee must feed the same bytes.
     fn feed(&self, to: &mut KeySink);
 
     /// The value's hash.
@@ -96,13 +96,13 @@ pub trait HashKey {
 pub struct KeySink {
     length: usize,
     short: [std::mem::MaybeUninit<u8>; INLINE],
-    /// Once the key is longer than `short`.
+    /// Present after the key is longer than `short`.
     long: Option<Long>,
-    /// All bytes are wanted, by another hash than ours.
+    /// All bytes are kept, for another hash than that of this crate.
     keeps: bool,
 }
 
-/// What has become of a long key.
+/// The state of a long key.
 enum Long {
     Hashed(Box<Xxh3>),
     Kept(Vec<u8>),
@@ -120,7 +120,7 @@ impl KeySink {
         }
     }
 
-    /// An empty key whose bytes are wanted in the end.
+    /// An empty key that keeps all its bytes.
     pub(crate) fn keeping() -> Self {
         Self { keeps: true, ..Self::new() }
     }

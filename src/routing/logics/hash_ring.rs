@@ -1,4 +1,4 @@
-//! A ring for consistent hashing: who owns a key, and who comes next.
+//! A ring for consistent hashing: it finds the owner of a key, and the members behind the owner.
 //!
 //! Every member has some points on a circle of 64-bit numbers, and owns the keys that lie between the point
 //! before and each of its own. Adding a member takes keys from the others and moves none between them;
@@ -12,10 +12,10 @@
 //!
 //! # Lookup
 //!
-//! Points are hashes and so spread evenly. A table over the upper bits of the point says where each bucket's
-//! points begin. A bucket has about one point, nearly never more than a few, and the points of later buckets
-//! lie behind the hash. So the answer is found by counting how many of the next few lie before it: always as
-//! many comparisons, no branch that a processor could guess wrong.
+//! Points are hashes and so spread evenly. A table over the upper bits of the point says where each bucket's points
+//! begin. A bucket has about one point, nearly never more than a few, and the points of later buckets lie behind the
+//! hash. So the answer is found by counting how many of the next few lie before it: always as many comparisons, and no
+//! branch that a processor could predict wrong.
 
 use crate::routing::logics::hash_key::{HashKey, KeySink};
 use std::cmp::Ordering;
@@ -23,17 +23,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// How many points a member has unless told otherwise: a load within about a fifth of the mean.
+/// The default number of points of a member: a load within about a fifth of the mean.
 pub(crate) const VIRTUAL_NODES: NonZeroU32 = NonZeroU32::new(160).unwrap();
 
-/// More points for each routee than this are a mistake, and a megabyte.
+/// A larger number of points for each routee is a mistake, and takes a megabyte.
 pub(crate) const VIRTUAL_NODES_MAX: u32 = 1 << 16;
 
 /// So many points are compared at once.
 const WINDOW: usize = 4;
 
-/// An immutable ring; members are known by their index in the list that it was built from. For logics of your
-/// own: what [`ConsistentHashing`](crate::routing::ConsistentHashing) [prepares](crate::routing::RoutingLogic::prepare).
+/// An immutable ring; members are known by their index in the list that it was built from. For logics of your own:
+/// [`ConsistentHashing`](crate::routing::ConsistentHashing) [prepares](crate::routing::RoutingLogic::prepare) such a
+/// ring.
 ///
 /// ```
 /// use pointsman::routing::{HashKey, Ring};
@@ -65,7 +66,7 @@ struct Point {
     member: u32,
 }
 
-/// Why a ring can't be built.
+/// The reason why a ring can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingError {
@@ -99,15 +100,15 @@ impl fmt::Display for RingError {
 impl std::error::Error for RingError {}
 
 impl Ring {
-    /// What it takes, the memory behind it included.
+    /// Returns the bytes of the ring, the memory behind it included.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.points) + size_of_val(&*self.buckets)
     }
 
     /// Builds a ring from identities and their numbers of virtual nodes.
     ///
-    /// An identity that is listed again has further points of its own, so twice the weight in all; which of
-    /// its keys go to which of the two depends on their order in the list.
+    /// An identity that is listed again has further points of its own, so twice the weight in all. The order in the
+    /// list decides which of its keys go to which of the two.
     ///
     /// # Errors
     ///
@@ -152,7 +153,7 @@ impl Ring {
         Ok(Self::from_ordered(&placed, members.len()))
     }
 
-    /// This ring over a list of `count` in which its members stand at these places.
+    /// Returns this ring over a list of `count` in which its members stand at these places.
     pub(crate) fn of_list(mut self, places: &[u32], count: usize) -> Self {
         let behind = self.count();
         self.points[..behind].iter_mut().for_each(|point| point.member = places[point.member as usize]);
@@ -160,12 +161,12 @@ impl Ring {
         self
     }
 
-    /// How many members were listed.
+    /// Returns the number of listed members.
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// The member that owns a hash, or `None` in an empty ring.
+    /// Returns the member that owns a hash, or `None` in an empty ring.
     #[inline]
     pub fn owner(&self, hash: u64) -> Option<usize> {
         if self.members == 0 {
@@ -174,8 +175,8 @@ impl Ring {
         Some(self.points[self.first_at_or_after(hash)].member as usize)
     }
 
-    /// All members, each once, in the order in which they follow clockwise: the owner first, then who is
-    /// asked when it refuses.
+    /// Iterates over all members, each once, in the order in which they follow clockwise: the owner first, then the
+    /// member that is asked when the owner refuses.
     pub fn successors(&self, hash: u64) -> Successors<'_> {
         let start = self.first_at_or_after(hash);
         Successors { ring: self, next: start, steps: 0, given: vec![false; self.members] }
@@ -200,7 +201,7 @@ impl Ring {
         }
     }
 
-    /// How many points belong to members.
+    /// Returns the number of points that belong to members.
     #[inline]
     fn count(&self) -> usize {
         self.points.len() - WINDOW
@@ -213,7 +214,7 @@ impl Ring {
         let later = begin + WINDOW;
         let mut place = begin + self.points[begin..later].iter().filter(|point| point.at < hash).count();
         if place == later {
-            // Among so many in one bucket the search goes on.
+            // A bucket with so many points needs a further search.
             place += self.points[later..].iter().take_while(|point| point.at < hash).count();
         }
         if place == self.count() { 0 } else { place }

@@ -1,4 +1,4 @@
-//! The routing logics, one in each file, and what several of them need.
+//! The routing logics, each in a file, and their common parts.
 
 pub(crate) mod round_robin;
 pub(crate) mod random;
@@ -9,7 +9,7 @@ pub(crate) mod broadcast_if;
 pub(crate) mod scatter_gather;
 pub(crate) mod tail_chopping;
 pub(crate) mod consistent_hashing;
-pub(crate) mod first_reply; // one question to several routees: for scatter_gather and tail_chopping
-pub(crate) mod hash_ring; // who owns a key
-pub(crate) mod hash_key; // what a key is hashed by
+pub(crate) mod first_reply; // the first-reply race of scatter_gather and tail_chopping
+pub(crate) mod hash_ring; // the owners of keys
+pub(crate) mod hash_key; // the encoding of keys
 pub(crate) mod thread_rng; // random numbers

@@ -1,4 +1,4 @@
-//! Any routee, with equal chance.
+//! Random: chooses any routee, with equal chance.
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;

@@ -1,13 +1,15 @@
-//! Each routee in turn.
+//! Round-robin: chooses each routee in turn.
 //!
-//! Who sends has a cursor of its own with each router: an actor in its cell (`thread_context/sender.rs`), which it takes with it
-//! from thread to thread; a thread in the router. An actor's cursor begins where the cursor of the thread is that the
-//! actor runs on, and moves that one on: so actors that send one message each serve the routees alike.
+//! Each sender has a cursor of its own with each router. A sender is an actor or a thread. An actor keeps the cursor in
+//! its cell (`thread_context/sender.rs`), and takes it with it from thread to thread. A thread has its cursor in the
+//! router. An actor's cursor begins at the cursor of the thread that the actor runs on, and moves that cursor on: so
+//! actors that send a single message each serve the routees alike.
 //!
-//! A [`RouterValue`](crate::routing::RouterValue) has one owner at a time, who may be handed another thread or be another actor
-//! tomorrow: there is one [`Handed`] cursor for it, and its clones. The actor that has used it last goes on with it. An
-//! actor that finds that another sender did so meanwhile was handed the value, if there is no other one with this logic,
-//! and goes on where that sender was; else it has a clone, and goes on with the cursor of its own.
+//! A [`RouterValue`](crate::routing::RouterValue) has a single owner at a time. The owner may move to another
+//! thread, and the value to another actor. So there is a single [`Handed`] cursor for the value and its clones. The
+//! actor that has used it last goes on with it. An actor may find that another sender used it meanwhile. If there is no
+//! other value with this logic, the actor was handed the value, and goes on where that sender was. Otherwise the actor
+//! has a clone, and goes on with the cursor of its own.
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::pick::Pick;
@@ -23,11 +25,11 @@ use std::sync::Arc as StdArc;
 
 /// Chooses each routee in turn.
 ///
-/// By default each sender has a cursor of its own, so that senders share no line. A sender is an actor, on whatever thread
-/// it runs, or outside actors a thread: what one of them sends goes exactly round, and over all of them the routees'
-/// totals differ by at most the number of senders. The first thread that sends starts at routee 0, the next at routee 1,
-/// and so on; an actor starts where the thread would go on that it runs on.
-/// [`exact`](Self::exact) has one cursor for all.
+/// By default each sender has a cursor of its own, so that senders share no line. A sender is an actor, on whatever
+/// thread it runs, or outside actors a thread. The messages of each sender go exactly round, and over all senders the
+/// routees' totals differ by at most the number of senders. The first thread that sends starts at routee 0, the next at
+/// routee 1, and so on. An actor starts at the next routee of the thread that it runs on. [`exact`](Self::exact) has
+/// one cursor for all.
 ///
 /// In a [`RouterValue`](crate::routing::RouterValue) the cursor goes with the value, from owner to owner.
 ///
@@ -59,7 +61,7 @@ enum Cursor {
     Shared(CachePadded<AtomicUsize>),
 }
 
-/// The cursors of the threads, and how actors find theirs.
+/// The cursors of the threads, and the way in which actors find theirs.
 struct Senders<T> {
     threads: PerThread<Cell<T>>,
     identity: StdArc<()>,
@@ -69,26 +71,25 @@ struct Senders<T> {
 struct Handed {
     /// The actor that has used it last, by the number of its cursors; 0 for any thread.
     owner: CachePadded<AtomicUsize>,
-    /// On another line, so that actors with clones, who look who the owner is, do not wait for what it writes.
+    /// On another line, so that actors with clones, which look at the owner, do not wait for the writes of the owner.
     index: CachePadded<AtomicUsize>,
 }
 
 impl RoundRobin {
-    /// A cursor for each sender.
+    /// Gives each sender a cursor.
     pub fn new() -> Self {
         Self(Cursor::PerSender(Senders::new(), Box::new(Handed::new())))
     }
 
-    /// One cursor for all senders: any n messages in a row, whoever sends them, reach n different routees.
-    /// Costs a read-modify-write on a line that all senders write.
+    /// Gives all senders the same cursor: any n messages in a row, of any senders, reach n different routees. Costs a
+    /// read-modify-write on a line that all senders write.
     pub fn exact() -> Self {
         Self(Cursor::Shared(CachePadded::new(AtomicUsize::new(0))))
     }
 
-    /// As [`new`](Self::new), and when the routees change, each sender goes on where it was: with the routee
-    /// that was next, or if that has gone, with the one behind the routee that was last. Only if both have
-    /// gone it starts over at the front. So a change neither skips a routee nor serves one twice. From Akka's
-    /// typed routers.
+    /// As [`new`](Self::new), and when the routees change, each sender goes on where it was: with the routee that was
+    /// next, or if that has gone, with the routee behind the last. Only if both have gone it starts over at the front.
+    /// So a change neither skips a routee nor serves a routee twice. From Akka's typed routers.
     ///
     /// Costs a look at the next routee for each message, and a search through the table after a change.
     ///
@@ -153,7 +154,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
             }
             Cursor::Shared(cursor) => match next(cursor, count) {
                 index if cx.refusals() == 0 => Pick::One(index),
-                // The others advance the cursor too: from here on it may never come to the one that lives.
+                // Other senders advance the cursor too: from here on it may never come to the routee that lives.
                 _ => cx.next_in_turn(routees),
             },
         }
@@ -171,7 +172,7 @@ impl<T: Send> Senders<T> {
 }
 
 impl Senders<usize> {
-    /// The index to be used now by the calling thread.
+    /// Returns the index to be used now by the calling thread.
     #[inline(always)]
     fn of_thread(&self, count: usize) -> usize {
         self.threads.with(Cell::new, |cursor| {
@@ -184,7 +185,7 @@ impl Senders<usize> {
 }
 
 impl Senders<Position> {
-    /// The index to be used now by the calling thread, and the position before.
+    /// Returns the index to be used now by the calling thread, and the position before.
     #[inline(always)]
     fn of_thread(&self, advance: impl Fn(Position) -> (usize, Position)) -> (usize, Position) {
         let make = |thread| Cell::new(Position::at(thread));
@@ -210,7 +211,7 @@ impl Handed {
         self.owner.load(Ordering::Relaxed) == actor
     }
 
-    /// From now on this actor uses it, and goes on where the last owner was.
+    /// Makes this actor the owner; the actor goes on where the last owner was.
     #[cold]
     fn pass_to(&self, actor: usize) -> Position {
         // Ordering: Relaxed; as in `is_owned_by`.
@@ -219,7 +220,7 @@ impl Handed {
         Position::at(self.index.load(Ordering::Relaxed))
     }
 
-    /// A thread outside actors uses it.
+    /// A thread outside actors uses the cursor.
     #[inline]
     fn note_thread(&self) {
         if !self.is_owned_by(0) {
@@ -228,14 +229,14 @@ impl Handed {
         }
     }
 
-    /// Whether this actor goes on with it: it has used it last, or has been handed the value.
+    /// Whether this actor goes on with the cursor: it has used it last, or has been handed the value.
     #[inline]
     fn is_for(&self, actor: usize, position: &mut Position, cx: &RouteContext<'_>) -> bool {
         self.is_owned_by(actor) || self.is_handed_to(actor, position, cx)
     }
 
-    /// Whether an actor that has not used it last has been handed the value: it is no clone. Then `position` is where the
-    /// last owner was.
+    /// Whether an actor that has not used the cursor last has been handed the value: the value is no clone. Then
+    /// `position` is where the last owner was.
     #[cold]
     fn is_handed_to(&self, actor: usize, position: &mut Position, cx: &RouteContext<'_>) -> bool {
         let is_handed = cx.is_of_sole_value();
@@ -245,7 +246,7 @@ impl Handed {
         is_handed
     }
 
-    /// The index of the routee whose turn it is, of `count`. Threads that share the value get different ones.
+    /// Returns the index of the next routee, of `count`. Threads that share the value get different indices.
     #[inline]
     fn next(&self, count: usize) -> usize {
         // Ordering: Relaxed; only the count matters.
@@ -261,8 +262,9 @@ impl Handed {
         }
     }
 
-    /// The one behind a routee that has refused: by the cursor, which others move too, the one that lives may never come.
-    /// Routees are asked whether they have stopped, which may run code of the user's: no cursor is borrowed meanwhile.
+    /// Picks the routee behind a routee that has refused. Other senders move the cursor too, so by the cursor the
+    /// living routee may never come. Routees are asked whether they have stopped, which may run code of the user's: no
+    /// cursor is borrowed meanwhile.
     #[cold]
     fn pick_again<M: Send + 'static>(
         &self,
@@ -285,8 +287,8 @@ impl Handed {
         }
         let pick = cx.next_in_turn(routees);
         if let Pick::One(index) = pick {
-            // Unless others have moved it meanwhile, the cursor goes on behind that one.
-            // Ordering: Relaxed; only the count matters.
+            // Unless other senders have moved it meanwhile, the cursor goes on behind that routee. Ordering: Relaxed;
+            // only the count matters.
             let _ = self.index.compare_exchange(
                 cx.refused_by() + 1,
                 index + 1,
@@ -303,7 +305,7 @@ impl Handed {
     }
 }
 
-/// The index to be used now, of `count` routees; moves the cursor on.
+/// Returns the index to be used now, of `count` routees; moves the cursor on.
 #[inline(always)]
 fn plain(cursor: &mut usize, count: usize) -> usize {
     // The table may have shrunk, and a thread's first position is its number.
@@ -312,7 +314,7 @@ fn plain(cursor: &mut usize, count: usize) -> usize {
     index
 }
 
-/// The index to be used now, of `count` routees, and the position after it.
+/// Returns the index to be used now, of `count` routees, and the position after it.
 #[inline]
 fn advance(position: Position, count: usize, at: impl Fn(usize) -> usize) -> (usize, Position) {
     let is_there = position.index < count && at(position.index) == position.next;
@@ -335,15 +337,15 @@ fn address<M: Send + 'static>(routees: &Routees<M>, index: usize) -> usize {
     routees.get(index).map_or(0, |routee| routee.actor().address())
 }
 
-/// Where a shared cursor is set back: far from both ends, so that it never wraps around, which would skip
+/// The value at which a shared cursor is set back: far from both ends, so that it never wraps around, which would skip
 /// routees (Akka 17738, 21800).
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 const SET_BACK: usize = 1 << (usize::BITS - 1);
-/// Soon enough for a model.
+/// Small, so that a model reaches it.
 #[cfg(any(pointsman_loom, pointsman_shuttle))]
 const SET_BACK: usize = 4;
 
-/// The next index of `count`, whoever asks.
+/// Returns the next index of `count`, for any caller.
 #[inline]
 fn next(cursor: &AtomicUsize, count: usize) -> usize {
     // Ordering: Relaxed; only the count matters.
@@ -407,8 +409,8 @@ mod tests {
         assert_eq!(served, [400; COUNT]);
     }
 
-    /// Routees are known by a letter. Takes `before` messages over the old list and says who gets the next
-    /// `count` over the new one.
+    /// Names routees by a letter. Takes `before` messages over the old list and returns the routees of the next `count`
+    /// over the new list.
     fn goes_on(old: &str, before: usize, new: &str, count: usize) -> String {
         let mut position = Position::at(0);
         let mut take = |list: &str| {

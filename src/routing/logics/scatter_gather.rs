@@ -1,4 +1,4 @@
-//! Every question to all routees, and the first success back.
+//! Scatter-gather: sends every request to all routees, and passes on the first success.
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Asks all routees at once, and passes the first success on to the asker.
 ///
 /// A reply is a success if [`Request::is_success`](crate::Request::is_success) says so. With
-/// [`first_completion`](Self::first_completion) the first reply is passed on, whatever it is. If there is
-/// none, the ask fails with
+/// [`first_completion`](Self::first_completion) the first reply is passed on, whatever it is. If there is none, the ask
+/// fails with
 ///
 /// | [`AskError`](crate::AskError) | when |
 /// |---|---|
@@ -26,14 +26,14 @@ use std::time::Duration;
 /// Give the ask itself more time than the router has, or its own timeout hides the router's error.
 ///
 /// Each routee gets a copy of the message with a reply port of its own, so the messages must be `Clone` and
-/// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and
-/// when the routee does not take the copy, which is then a dead letter. Once there is an outcome, the other
-/// routees see it by [`ReplyTo::wanted`](crate::ReplyTo::wanted), and their replies are
-/// [late](crate::ask::ReplyCounts::late). An asker that wants to know who answered asks by
+/// [`Answerable`]. An attempt fails when its port is dropped unanswered, when its reply is no success, and when the
+/// routee does not take the copy, which is then a dead letter. After the outcome, the other routees see by
+/// [`ReplyTo::wanted`](crate::ReplyTo::wanted) that no reply is wanted, and their replies are
+/// [late](crate::ask::ReplyCounts::late). An asker that wants to know the replier asks by
 /// [`ask_traced`](crate::ActorRef::ask_traced). A message without a port goes to all, as by
 /// [`Broadcast`](crate::routing::Broadcast).
 ///
-/// As Akka's, but that there the first completion wins.
+/// As Akka's, except that in Akka the first completion wins.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -69,26 +69,26 @@ use std::time::Duration;
 ///
 /// # When an asker gives up
 ///
-/// That is seen with the next reply, with the end of the last attempt, or when the time is up. Until then the
-/// router keeps the question, but no copy of the message: those are the routees'.
+/// The router sees that with the next reply, with the end of the last attempt, or when the time is up. Until then the
+/// router keeps the request, but no copy of the message: the routees have the copies.
 ///
 /// # Concurrency
 ///
-/// The copies are made and delivered on the sender's thread. A panic in `clone` or
-/// [`fork`](Answerable::fork) unwinds to the sender: copies that were not delivered are dead letters, and
-/// what is under way goes on. `is_success` runs where the reply is given; a panic in it is a failed attempt.
+/// The copies are made and delivered on the sender's thread. A panic in `clone` or [`fork`](Answerable::fork) unwinds
+/// to the sender: copies that were not delivered are dead letters, and attempts under way go on. `is_success` runs
+/// where the reply is given; a panic in it is a failed attempt.
 ///
 /// # Cost
 ///
-/// For a question four allocations, a timer, and a few read-modify-writes that the router's senders share;
-/// for each attempt one allocation, which is all that is left for a loser to keep.
+/// A request costs four allocations, a timer, and a few read-modify-writes that the router's senders share; each
+/// attempt costs an allocation, which a losing attempt keeps until its end.
 #[derive(Debug, Clone, Copy)]
 pub struct ScatterGatherFirstCompleted {
     rules: Rules,
 }
 
 impl ScatterGatherFirstCompleted {
-    /// Within 5 seconds.
+    /// Waits 5 seconds at most.
     pub const fn new() -> Self {
         Self::within(WITHIN_DEFAULT)
     }
@@ -98,7 +98,7 @@ impl ScatterGatherFirstCompleted {
         Self { rules: Rules { within, first_completion: false } }
     }
 
-    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it
+    /// Lets the first reply win, also if it is no success. An attempt that ends without a reply still leaves the race
     /// to the others.
     pub const fn first_completion(mut self) -> Self {
         self.rules.first_completion = true;
@@ -113,7 +113,7 @@ impl Default for ScatterGatherFirstCompleted {
 }
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFirstCompleted {
-    /// Asked only for what a routee has left behind, which was for that one: any other gets it.
+    /// Called only for a leftover of a routee, which was for that routee alone: any other routee gets it.
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         cx.next_in_turn(routees)
     }

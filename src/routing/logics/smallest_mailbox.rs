@@ -1,4 +1,4 @@
-//! The routee with the least to do.
+//! Smallest mailbox: chooses the routee with the least to do.
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::logic::RoutingLogic;
@@ -11,17 +11,17 @@ use std::fmt;
 
 /// Chooses the routee with the least to do, by looking at all of them.
 ///
-/// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; those whose load
-/// nobody knows, such as functions. A routee that has stopped is never chosen. A suspended one is chosen only
-/// if all that live are: the message waits there until the failure is decided. Of equals, each gets its turn:
-/// the scan starts behind the one that was chosen last, for each sending thread.
+/// In this order: idle with an empty mailbox; busy with an empty mailbox; the fewest queued; routees of unknown load,
+/// such as functions. A routee that has stopped is never chosen. A suspended routee is chosen only if all living
+/// routees are suspended: the message waits there until the failure is decided. Equal routees get their turns: the scan
+/// starts behind the routee that was chosen last, for each sending thread.
 ///
-/// Where the one chosen is a router that turns out to be empty or full, or one that refuses and does not say that it has
-/// stopped, the others are tried in the same order. Routers known to be empty come last of all: by the message they learn
-/// that they are wanted, and may grow.
+/// The chosen routee may be a router that turns out to be empty or full, or a recipient that refuses and does not
+/// report itself closed. Then the others are tried in the same order. Routers known to be empty come last of all: by
+/// the message they learn that they are wanted, and may grow.
 ///
-/// The loads are read without stopping anybody, so several senders may see the same one as the smallest.
-/// Costs two loads for each routee; for large pools prefer [`TwoChoices`](crate::routing::TwoChoices).
+/// The loads are read without stopping any routee, so several senders may see the same routee as the smallest. Costs
+/// two loads for each routee; for large pools prefer [`TwoChoices`](crate::routing::TwoChoices).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -69,7 +69,7 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
             (best, 0) => best,
             best => least(before, 0, best).0,
         };
-        // Not around the scan: a routee's load may be told by user code.
+        // No borrow is held around the scan: user code may tell a routee's load.
         match best {
             Some(index) => {
                 self.starts.with(Cell::new, |start| start.set(index + 1));
@@ -84,8 +84,9 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     }
 }
 
-/// The first with the smallest rank in a part of the table that begins at the index `first`, if that is below
-/// the rank of the one found before; with its rank. Ends at an idle one, which nobody beats.
+/// Returns the first routee with the smallest rank, with its rank, in a part of the table that begins at the index
+/// `first`, if that rank is below the rank of the routee found before. Ends at an idle routee, which has the lowest
+/// rank.
 #[inline]
 fn least<M: Send + 'static>(
     part: &[Routee<M>],
@@ -105,7 +106,7 @@ fn least<M: Send + 'static>(
     (best, least)
 }
 
-/// The one with the least to do of those that were not passed over; of equals the first.
+/// Returns the routee with the least to do of those that were not passed over; of equals the first.
 #[cold]
 fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
     let others = (0..routees.len()).filter(|index| !cx.was_passed_over(*index));
@@ -116,8 +117,8 @@ fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContex
     }
 }
 
-/// A router without routees that has not stopped, and was not passed over: nobody else is there, and by this message it
-/// learns that it is wanted, and may grow.
+/// Returns a router without routees that has not stopped, and was not passed over. No other routee is there, and by
+/// this message the router learns that it is wanted, and may grow.
 #[cold]
 fn first_of_the_empty<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
     let is_empty = |index: &usize| {

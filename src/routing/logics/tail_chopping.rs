@@ -1,4 +1,4 @@
-//! One routee after the other, until somebody has answered.
+//! Tail-chopping: asks the routees in sequence, until a success has come.
 
 use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
@@ -16,21 +16,20 @@ use rand::{RngExt, SeedableRng};
 use std::fmt;
 use std::time::Duration;
 
-/// Asks one routee, and another one each time that no success has come for an [`interval`](Self::interval):
-/// so one slow routee does not make the answer slow, at the price of some work done twice.
+/// Asks a routee, and another each time that no success has come for an [`interval`](Self::interval). So a slow routee
+/// does not make the answer slow, at the price of some work done twice.
 ///
-/// The order is random, derived from the system's seed. The first routee is asked on the sender's thread,
-/// before `tell` or `ask` returns; each next one an interval after the last, and at once when an attempt
-/// fails (but see [`wait_for_tick`](Self::wait_for_tick)); no routee twice. So at most 1 + within / interval
-/// routees are asked as long as none fails.
+/// The order is random, derived from the system's seed. The first routee is asked on the sender's thread, before `tell`
+/// or `ask` returns; each next routee an interval after the last, and at once when an attempt fails (but see
+/// [`wait_for_tick`](Self::wait_for_tick)); no routee twice. So at most 1 + within / interval routees are asked as long
+/// as none fails.
 ///
-/// What a success is, how an ask fails, and what becomes of late replies: all as with
-/// [`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted). A message without a reply port goes
-/// to one routee, and to another if that has stopped.
+/// Success, the failure of an ask, and late replies are all as with
+/// [`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted). A message without a reply port goes to
+/// a single routee, and to another if that has stopped.
 ///
-/// As Akka's, but that there the first send is not on the sender's thread, the first completion wins, and a
-/// failure ends all. The idea is known as hedged requests, after Dean and Barroso, "The Tail at Scale"
-/// (2013).
+/// As Akka's, except that in Akka the first send is not on the sender's thread, the first completion wins, and a
+/// failure ends all. The idea is known as hedged requests, after Dean and Barroso, "The Tail at Scale" (2013).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -66,21 +65,21 @@ use std::time::Duration;
 ///
 /// # When an asker gives up
 ///
-/// That is seen with the next attempt, which is not made then, with the next reply, or when the time is up.
+/// The router sees that with the next attempt, which is not made then, with the next reply, or when the time is up.
 /// Until then the router keeps the message.
 ///
 /// # Concurrency
 ///
-/// What is not asked at once is asked on the thread that runs the system's timers, or where the attempt
-/// before has failed: the message is cloned there, so `clone` should be short. A panic in it is a failed
-/// attempt there; on the sender's thread it unwinds to the sender, and what is under way goes on.
+/// A later attempt is made on the thread that runs the system's timers, or where the attempt before has failed: the
+/// message is cloned there, so `clone` should be short. A panic in it is a failed attempt there; on the sender's thread
+/// it unwinds to the sender, and attempts under way go on.
 ///
-/// Two questions of one sender may reach the same routee in the other order, if one of them came there later.
+/// Two requests of the same sender may reach the same routee in the opposite order, if one of them came there later.
 ///
 /// # Cost
 ///
-/// As for scatter-gather, and one clone of the message that is kept; a timer set anew for each attempt; and
-/// four bytes for each routee, so that questions to a thousand routees are not cheap.
+/// As for scatter-gather, and a clone of the message that is kept; a timer set anew for each attempt; and four bytes
+/// for each routee, so requests to a thousand routees are not cheap.
 pub struct TailChopping {
     rules: Rules,
     pace: TailPolicy,
@@ -88,7 +87,7 @@ pub struct TailChopping {
 }
 
 impl TailChopping {
-    /// Within 5 seconds, one routee every 10 ms.
+    /// Waits 5 seconds at most, and asks a routee every 10 ms.
     pub fn new() -> Self {
         Self::within(WITHIN_DEFAULT)
     }
@@ -106,14 +105,14 @@ impl TailChopping {
         }
     }
 
-    /// Asks the next routee so long after the last one: 10 ms unless said otherwise. Zero is an error when
-    /// the router is created; timers count milliseconds, and are never early.
+    /// Asks the next routee so long after the last: 10 ms by default. Zero is an error when the router is created;
+    /// timers count milliseconds, and are never early.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.pace.interval = interval;
         self
     }
 
-    /// Lets the first reply win, be it a success or not. An attempt that ends without a reply still leaves it
+    /// Lets the first reply win, also if it is no success. An attempt that ends without a reply still leaves the race
     /// to the others.
     pub fn first_completion(mut self) -> Self {
         self.rules.first_completion = true;
@@ -146,7 +145,7 @@ impl Default for TailChopping {
 }
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
-    /// Asked only for what a routee has left behind: goes to any other.
+    /// Called only for a leftover of a routee: any other routee gets it.
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);

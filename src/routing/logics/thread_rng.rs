@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 /// A generator of random numbers for each sending thread.
 pub(crate) struct Generators {
-    /// `None`: the router's.
+    /// `None`: the seed of the router.
     pub seed: Option<u64>,
     by_thread: PerThread<RefCell<SmallRng>>,
 }
@@ -21,7 +21,7 @@ impl Generators {
         Self { seed, by_thread: PerThread::new() }
     }
 
-    /// Draws by the calling thread's generator.
+    /// Draws from the generator of the calling thread.
     #[inline]
     pub(crate) fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
         let make = |number: usize| {

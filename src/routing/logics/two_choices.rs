@@ -1,4 +1,4 @@
-//! Of two routees drawn at random, the one with less to do.
+//! Two choices: draws two routees at random, and chooses the one with less to do.
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
@@ -16,9 +16,9 @@ use std::fmt;
 /// Choices in Randomized Load Balancing", 1996). It also keeps senders that look at the same time from all
 /// choosing the same routee.
 ///
-/// Where the one chosen has stopped, or is a router that is empty or full, those behind it in the table are tried in
-/// turn. A routee that has stopped gets nothing, a suspended one only if both that were drawn are. Each sending
-/// thread has a generator of its own, as in [`Random`](crate::routing::Random).
+/// The chosen routee may have stopped, or be a router that is empty or full. Then the routees behind it in the table
+/// are tried in turn. A routee that has stopped gets nothing, a suspended routee only if both that were drawn are
+/// suspended. Each sending thread has a generator of its own, as in [`Random`](crate::routing::Random).
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -67,7 +67,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         }
         let (first, second) = self.0.draw(cx, |generator| {
             let first = generator.random_range(0..count);
-            // Among the others: those from `first` on are one further.
+            // Draws among the others: routees from `first` on are one further.
             let other = generator.random_range(0..count - 1);
             (first, other + usize::from(other >= first))
         });

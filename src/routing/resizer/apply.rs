@@ -1,4 +1,4 @@
-//! What becomes of a resizer's say: at the pool's creation, and on its head.
+//! The use of a resizer's decisions: at the pool's creation, and on its head.
 
 use crate::actor::actor::HandlerResult;
 use crate::actor::context::Context;
@@ -20,7 +20,7 @@ use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
 
 impl Resizing {
-    /// What the resizer is shown. Runs code of foreign routees.
+    /// Returns the loads that the resizer gets. Runs code of foreign routees.
     pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut loads = self.no_loads(shared);
         for routee in table.iter() {
@@ -35,13 +35,13 @@ impl Resizing {
         loads
     }
 
-    /// The same for a pool without routees; counts the asking.
+    /// Returns the loads of a pool without routees; counts the request.
     pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut messages = 0u64;
         // Relaxed: see `sent`.
         self.counts
             .for_each(|count| messages = messages.wrapping_add(count.messages.load(Ordering::Relaxed)));
-        // Relaxed: the head's own.
+        // Relaxed: only the head writes it.
         let before = self.asked_at.load(Ordering::Relaxed);
         self.asked_at.store(messages, Ordering::Relaxed);
         RouteeLoads::default()
@@ -55,7 +55,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// Lets this resizer decide how many routees the pool has. A pool with a resizer may be described with
     /// size 0, and stays when it is empty. A second call replaces the first.
     ///
-    /// What is wrong with the resizer's settings is an error of [`spawn`](Self::spawn):
+    /// Invalid settings of the resizer are an error of [`spawn`](Self::spawn):
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -101,8 +101,8 @@ pub(crate) fn check<M: Send + 'static>(
 }
 
 impl Resizing {
-    /// How many routees a pool begins with that was described with `size`: they would be idle, so none need
-    /// be made to be looked at.
+    /// Returns the first size of a pool that was described with `size`: new routees would be idle, so none need be made
+    /// to be looked at.
     pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
         if !self.resizer.is_time_for_resize(0) {
             return size;
@@ -114,8 +114,8 @@ impl Resizing {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
-    /// The size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one.
-    /// Runs its code.
+    /// Returns the size that a pool gets for which `size` was asked: within the resizer's bounds, if there is one. Runs
+    /// code of the resizer.
     pub(crate) fn clamp(&self, size: usize) -> usize {
         self.shared.info.resizing.as_ref().map_or(size, |resizing| resizing.resizer.clamp(size))
     }
@@ -131,7 +131,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         Ok(())
     }
 
-    /// Asks the resizer, and does what it says.
+    /// Asks the resizer, and resizes the pool accordingly.
     pub(crate) fn ask_resizer(&mut self, ctx: &mut Context<Manage<M>>) {
         let outcome = self.change(ctx, |head, ctx| {
             let shared = head.head_state.shared.clone();

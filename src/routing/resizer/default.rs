@@ -1,4 +1,4 @@
-//! The resizer that counts busy routees.
+//! The default resizer: it counts busy routees.
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
@@ -6,7 +6,7 @@ use crate::routing::resizer::resizer::{Resizer, TICK_INTERVAL, check_bounds, dif
 use crate::settings::resizer_error::ResizerError;
 use std::time::Duration;
 
-/// Grows a pool in which all routees are busy, shrinks one in which few are.
+/// Grows a pool in which all routees are busy, and shrinks a pool in which few are.
 ///
 /// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up.
 /// If fewer than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds
@@ -46,8 +46,8 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)`
-/// allows, grows by one when messages come. And the tick.
+/// As in Akka, except for three things: a suspended routee is busy; a pool of size 0, which `lower_bound(0)` allows,
+/// grows by one when messages come; and the tick.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultResizer {
     lower_bound: usize,
@@ -61,7 +61,7 @@ pub struct DefaultResizer {
 }
 
 impl DefaultResizer {
-    /// With the defaults.
+    /// Has the defaults.
     pub fn new() -> Self {
         Self {
             lower_bound: 1,
@@ -87,38 +87,38 @@ impl DefaultResizer {
         self
     }
 
-    /// What makes a routee busy: 0, that it handles a message or is about to; n ≥ 1, that n messages wait in
-    /// its mailbox besides.
+    /// Sets when a routee is busy: with 0, when it handles a message or is about to; with n ≥ 1, when also n messages
+    /// wait in its mailbox.
     pub fn pressure_threshold(mut self, messages: usize) -> Self {
         self.pressure_threshold = messages;
         self
     }
 
-    /// By which part of its size a pool grows in which all routees are busy; 0: never.
+    /// Sets the part of its size by which a pool grows in which all routees are busy; 0: never.
     pub fn rampup_rate(mut self, part: f64) -> Self {
         self.rampup_rate = part;
         self
     }
 
-    /// The part of the routees that must be busy, or the pool shrinks; 0 or less: it never does.
+    /// Sets the part of the routees below which the pool shrinks, if fewer are busy; 0 or less: it never shrinks.
     pub fn backoff_threshold(mut self, part: f64) -> Self {
         self.backoff_threshold = part;
         self
     }
 
-    /// By which part of its size a pool shrinks; 0: never.
+    /// Sets the part of its size by which a pool shrinks; 0: never.
     pub fn backoff_rate(mut self, part: f64) -> Self {
         self.backoff_rate = part;
         self
     }
 
-    /// After how many messages of one sending thread the size is looked at.
+    /// Sets the number of messages of a sending thread after which the size is looked at.
     pub fn messages_per_resize(mut self, messages: u64) -> Self {
         self.messages_per_resize = messages;
         self
     }
 
-    /// How often the size is looked at whatever the traffic: see [`Resizer::tick`].
+    /// Sets how often the size is looked at whatever the traffic: see [`Resizer::tick`].
     pub fn tick_interval(mut self, every: Duration) -> Self {
         self.tick_interval = Some(every);
         self
@@ -130,11 +130,11 @@ impl DefaultResizer {
         self
     }
 
-    /// How many routees are busy.
+    /// Returns the number of busy routees.
     fn pressure(&self, loads: &RouteeLoads) -> usize {
         let busy = |load: &RecipientLoad| match load {
             RecipientLoad::Busy { queued } => *queued >= self.pressure_threshold,
-            // It would work if it could: a pool must not shrink because its routees have failed.
+            // A suspended routee would work if it could: a pool must not shrink because its routees have failed.
             RecipientLoad::Suspended => true,
             RecipientLoad::Idle | RecipientLoad::Closed | RecipientLoad::Unknown => false,
         };
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!((DefaultResizer::new(), DefaultResizer::default()), (table.clone(), table));
     }
 
-    /// The sizes that a pool takes on its way, until it stays.
+    /// Returns the sizes that a pool takes until its size stays.
     fn way(resizer: &DefaultResizer, from: usize, loads: impl Fn(usize) -> RouteeLoads) -> Vec<usize> {
         let mut sizes = vec![from];
         loop {

@@ -1,4 +1,4 @@
-//! The resizer that measures.
+//! The exploring resizer: it measures.
 
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::RecipientLoad;
@@ -21,8 +21,8 @@ use std::time::Duration;
 /// `downsize_after_underutilized_for`, it shrinks the pool to `downsize_ratio` of the most routees that were
 /// in use at once.
 ///
-/// For work whose best size nobody knows beforehand, as when routees share something outside: more of them
-/// may be slower. It walks at random, so its sizes change even when the load does not.
+/// For work whose best size is unknown beforehand, as when routees share something outside: more of them may be slower.
+/// The size walks at random, so it changes even when the load does not.
 ///
 /// | parameter | default | allowed |
 /// |---|---|---|
@@ -58,14 +58,17 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// One is for one pool: it remembers what it has measured, a number for each size tried.
+/// A resizer is for a single pool: it remembers its measurements, a number for each size tried.
 ///
-/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
-/// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
-/// the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
-/// without traffic, and a look that comes late delays no other. A step explored may be as large as
-/// `explore_step_size` says, where Akka's is always smaller. A pool of size 0, which `lower_bound(0)` allows,
-/// grows by one when messages come. What is random derives from the system's seed.
+/// As in Akka, except for five things.
+///
+/// - Each time that a pool was found underutilized for long, the most routees in use are counted anew. Akka's pool
+///   shrinks once, and then keeps its size until it is full, however far the load declines.
+/// - The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on without traffic, and a look
+///   that comes late delays no other.
+/// - An exploring step may be as large as `explore_step_size` says; Akka's is always smaller.
+/// - A pool of size 0, which `lower_bound(0)` allows, grows by one when messages come.
+/// - Random numbers derive from the system's seed.
 pub struct OptimalSizeExploringResizer {
     lower_bound: usize,
     upper_bound: usize,
@@ -77,35 +80,35 @@ pub struct OptimalSizeExploringResizer {
     downsize_ratio: f64,
     optimization_range: usize,
     weight_of_latest_metric: f64,
-    /// Touched by the pool's head only.
+    /// Used by the pool's head only.
     state: Mutex<State>,
 }
 
-/// What it remembers from one look to the next.
+/// The memory of the resizer from one look to the next.
 #[derive(Default)]
 struct State {
     /// Seconds for each message, by the size of the pool.
     log: BTreeMap<usize, f64>,
     last: Option<Look>,
-    /// When the next look is due: by the ticks, and not from the last look, which may have come late. The tick behind a
-    /// late one would be too early otherwise, and be missed.
+    /// The time when the next look is due: by the ticks, and not from the last look, which may have come late. The tick
+    /// behind a late look would be too early otherwise, and be missed.
     due: Option<Duration>,
     underutilized: Option<Streak>,
     /// Made at the first use, from the router's seed.
     random: Option<SmallRng>,
 }
 
-/// What was seen at one look.
+/// The measurements of a look.
 #[derive(Clone, Copy)]
 struct Look {
     at: Duration,
-    /// Sent to the router by then.
+    /// The messages sent to the router by then.
     messages: u64,
-    /// Waiting or being handled.
+    /// The messages that wait or are being handled.
     pending: usize,
 }
 
-/// The pool is not in use as a whole.
+/// A time in which not all routees of the pool are in use.
 #[derive(Clone, Copy)]
 struct Streak {
     since: Duration,
@@ -114,7 +117,7 @@ struct Streak {
 }
 
 impl OptimalSizeExploringResizer {
-    /// With the defaults.
+    /// Has the defaults.
     pub fn new() -> Self {
         const HOUR: u64 = 60 * 60;
         Self {
@@ -174,7 +177,7 @@ impl OptimalSizeExploringResizer {
         self
     }
 
-    /// What is kept of the most routees in use when a pool shrinks that was underutilized.
+    /// Sets the part of the most routees in use that an underutilized pool keeps when it shrinks.
     pub fn downsize_ratio(mut self, part: f64) -> Self {
         self.downsize_ratio = part;
         self
@@ -192,7 +195,7 @@ impl OptimalSizeExploringResizer {
         self
     }
 
-    /// Notes what can be learned from this look at the pool.
+    /// Notes the measurements of this look at the pool.
     fn report(&self, state: &mut State, loads: &RouteeLoads) {
         let (size, now) = (loads.len(), loads.now());
         let in_use = loads
@@ -222,7 +225,7 @@ impl OptimalSizeExploringResizer {
         }
     }
 
-    /// The size that the pool should have by what is noted.
+    /// Returns the size that the pool should have by the notes.
     fn propose(&self, state: &mut State, loads: &RouteeLoads) -> usize {
         let size = loads.len();
         match state.underutilized {
@@ -231,7 +234,7 @@ impl OptimalSizeExploringResizer {
                 if lasts <= self.downsize_after_underutilized_for {
                     return size;
                 }
-                // Measured anew from here on, or the load of long ago would hold a pool up for ever.
+                // The streak is measured anew from here on, or the load of long ago would keep a pool large for ever.
                 state.underutilized = Some(Streak { since: loads.now(), highest: 0 });
                 size.min((streak.highest as f64 * self.downsize_ratio) as usize)
             }
@@ -257,7 +260,7 @@ impl OptimalSizeExploringResizer {
         }
     }
 
-    /// Half the way to the best size noted, rounded up. Of equally good ones the smallest is best.
+    /// Returns half the way to the best size noted, rounded up. Of equally good sizes the smallest is best.
     fn optimize(&self, log: &BTreeMap<usize, f64>, size: usize) -> usize {
         let side = self.optimization_range / 2;
         let below = log.range(..size).rev().take(side);
@@ -278,7 +281,7 @@ impl Default for OptimalSizeExploringResizer {
 }
 
 impl Resizer for OptimalSizeExploringResizer {
-    /// Only for a new pool: afterwards the tick asks.
+    /// True only for a new pool: afterwards the tick asks.
     fn is_time_for_resize(&self, messages: u64) -> bool {
         messages == 0
     }
@@ -293,7 +296,7 @@ impl Resizer for OptimalSizeExploringResizer {
             size
         } else {
             let before = state.due.unwrap_or(loads.now());
-            // Whoever asks may have checked nothing.
+            // The caller may not have checked the settings.
             let interval = self.action_interval.max(Duration::from_nanos(1));
             state.due = Some(next_in_rate(before, interval, loads.now()));
             self.report(&mut state, loads);
@@ -343,7 +346,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// One look a second, at the worst moment of a day for a pool of any size.
+    /// A look each second, at the worst moment of a day for a pool of any size.
     fn resizer() -> OptimalSizeExploringResizer {
         OptimalSizeExploringResizer::new().upper_bound(100).action_interval(SECOND)
     }
@@ -395,7 +398,7 @@ mod tests {
         let mut now = SECOND;
         for (size, delta) in [(10, 1), (12, -1), (7, 2), (11, 0), (20, -5)] {
             assert_eq!(resizer.resize(&full(size, 1).at(now)), delta, "from {size}");
-            // What this look has noted must not count in the next.
+            // The notes of this look must not count in the next.
             note(&resizer, &log);
             now += SECOND;
         }
@@ -405,7 +408,7 @@ mod tests {
     fn only_sizes_near_by_count() {
         let resizer = resizer().chance_of_exploration(0.0).optimization_range(2);
         let log: BTreeMap<usize, f64> = [(2, 1.0), (5, 4.0), (8, 3.0), (11, 0.5)].into();
-        // The next below and the next at or above.
+        // The next size below and the next at or above.
         assert_eq!(resizer.optimize(&log, 6), 7);
         assert_eq!(resizer.optimize(&log, 8), 8);
         assert_eq!(resizer.optimize(&log, 3), 2, "2 is the best");
@@ -493,12 +496,12 @@ mod tests {
             // 8 tenths of 5, the most.
             assert_eq!(resizer.resize(&part(in_use, 20).at(at * SECOND)), delta, "at {at}");
         }
-        // From then on the most is counted anew.
+        // From then on the most routees in use are counted anew.
         assert_eq!(resizer.resize(&part(3, 4).at(13 * SECOND)), 0);
         assert_eq!(resizer.resize(&part(1, 4).at(22 * SECOND)), 0);
         assert_eq!(resizer.resize(&part(1, 4).at(23 * SECOND)), -2, "8 tenths of 3");
         assert_eq!(resizer.resize(&part(4, 5).at(34 * SECOND)), -2, "8 tenths of 4");
-        // In use as a whole: the streak is over.
+        // All routees are in use: the streak is over.
         resizer.resize(&full(20, 1).at(45 * SECOND));
         assert_eq!(resizer.resize(&part(1, 20).at(56 * SECOND)), 0);
         let bounded = resizer.lower_bound(6);

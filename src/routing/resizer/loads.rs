@@ -1,11 +1,11 @@
-//! What a resizer is shown of its pool.
+//! The loads of a pool, as its resizer sees them.
 
 use crate::core::actor_ref::RecipientLoad;
 use std::time::Duration;
 
-/// The routees of a pool and what they have to do, at the moment when its resizer is asked.
+/// The routees of a pool and their loads, at the moment when its resizer is asked.
 ///
-/// Read without stopping anybody, routee after routee: each value was true a moment ago.
+/// The loads are read without stopping any routee, routee after routee: each value was true a moment ago.
 #[derive(Debug, Clone, Default)]
 pub struct RouteeLoads {
     loads: Vec<RecipientLoad>,
@@ -35,72 +35,72 @@ impl RouteeLoads {
         all
     }
 
-    /// One routee more, with so many messages in its mailbox.
+    /// Adds a routee with so many messages in its mailbox.
     pub(crate) fn push(&mut self, load: RecipientLoad, queued: usize) {
         self.loads.push(load);
         self.queued = self.queued.saturating_add(queued);
     }
 
-    /// With so many messages sent to the router so far, of which `new` since the resizer was last asked.
+    /// Sets how many messages were sent to the router so far, `new` of them since the resizer was last asked.
     pub fn with_messages(mut self, messages: u64, new: u64) -> Self {
         (self.messages, self.new_messages) = (messages, new);
         self
     }
 
-    /// At this time of the system's clock.
+    /// Sets the time of the system's clock.
     pub fn at(mut self, now: Duration) -> Self {
         self.now = now;
         self
     }
 
-    /// With this number for what is random.
+    /// Sets the seed of random numbers.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// How many routees there are.
+    /// Returns the number of routees.
     pub fn len(&self) -> usize {
         self.loads.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no routees.
     pub fn is_empty(&self) -> bool {
         self.loads.is_empty()
     }
 
-    /// The load of each routee, in the order of the table. A routee that a failure has suspended counts as
-    /// busy in the resizers of this crate: it has stopped working, not run out of work.
+    /// Iterates over the loads of the routees, in the order of the table. A routee that a failure has suspended counts
+    /// as busy in the resizers of this crate: it has stopped working, and has not run out of work.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = RecipientLoad> + '_ {
         self.loads.iter().copied()
     }
 
-    /// Messages in all mailboxes, those being handled left out.
+    /// Returns the number of messages in all mailboxes, without those being handled.
     pub fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Messages sent to the router so far. While threads send, a little less than the truth.
+    /// Returns the number of messages sent to the router so far. While threads send, a little less than the truth.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// As many of them as were sent since the resizer was last asked.
+    /// Returns how many of them were sent since the resizer was last asked.
     pub fn new_messages(&self) -> u64 {
         self.new_messages
     }
 
-    /// Whether there is nobody to handle messages, and yet they come: the moment to leave size 0.
+    /// Whether there is no routee to handle messages, and yet they come: the moment to leave size 0.
     pub fn is_starved(&self) -> bool {
         self.loads.is_empty() && self.new_messages > 0
     }
 
-    /// Time by the system's clock.
+    /// Returns the time by the system's clock.
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// A number of this router's own that derives from the system's seed, for what is random.
+    /// Returns a number of this router's own that derives from the system's seed, for random decisions.
     pub fn seed(&self) -> u64 {
         self.seed
     }

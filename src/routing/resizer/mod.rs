@@ -1,9 +1,12 @@
 //! Pools whose size follows their load.
 //!
-//! A `Resizer` says when a pool's size is to be looked at, and what it should be. `loads.rs` is what it is
-//! shown, `default.rs` and `exploring.rs` are the two that come with the crate, `core/error.rs` is what can be
-//! wrong with their settings; `trigger.rs` is how the senders count and tell the head, `apply.rs` what the
-//! head does then.
+//! A `Resizer` says when a pool's size is to be looked at, and what it should be.
+//!
+//! - `resizer.rs`: the trait.
+//! - `loads.rs`: the loads that a resizer sees.
+//! - `default.rs` and `exploring.rs`: the two resizers of the crate; `core/error.rs` has the faults of their settings.
+//! - `trigger.rs`: the count of the senders, and their signal to the head.
+//! - `apply.rs`: the work of the head upon the signal.
 
 pub(crate) mod apply;
 pub(crate) mod default;

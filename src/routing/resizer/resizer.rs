@@ -6,16 +6,16 @@ use crate::settings::resizer_error::ResizerError;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// How long a pool without traffic waits for its resizer to be asked, if that is one of this crate's and is not told
-/// otherwise.
+/// The default tick of this crate's resizers: the longest time that a pool without traffic waits for its resizer to be
+/// asked.
 pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](crate::routing::RouterPlan::resizer).
 ///
-/// The pool asks its resizer [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize)
-/// says so, when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end,
-/// or lets its youngest routees go; those handle what they have, and what arrives behind that is routed
-/// again. So a pool that is resized while it is loaded loses nothing.
+/// The pool calls its resizer's [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize) says so,
+/// when a message finds no routee, and at every [tick](Self::tick). The pool then grows at its end, or removes its
+/// youngest routees. Removed routees handle their mailboxes, and later arrivals are routed again. So a pool that is
+/// resized while it is loaded loses nothing.
 ///
 /// A resizer of your own needs two methods:
 ///
@@ -51,54 +51,54 @@ pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
 /// # Cost
 ///
 /// Each message to the router pays for a count of the sending thread's own, and for the call of
-/// [`is_time_for_resize`](Self::is_time_for_resize). Each time that says yes there is one read-modify-write
-/// of a flag that all senders share, and unless a trigger is pending already, two allocations and a system
-/// message to the head. Routers without a resizer pay nothing.
+/// [`is_time_for_resize`](Self::is_time_for_resize). Each time that it returns true costs a read-modify-write of a flag
+/// that all senders share, and unless a trigger is pending already, two allocations and a system message to the head.
+/// Routers without a resizer pay nothing.
 ///
-/// As in Akka, with a tick for those that want one, and with a count for each thread instead of one for all.
+/// As in Akka, with an optional tick, and with a count for each thread instead of a single count.
 pub trait Resizer: Send + Sync + 'static {
-    /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its
-    /// messages was routed, with the number of messages that this thread has sent to the router so far, that
-    /// one included; on many threads at a time. Called with 0 once, before the router routes: true resizes
-    /// the pool, as asked for, before it is created.
+    /// Whether the pool's size is to be looked at now. Called on the sender's thread after each of its messages was
+    /// routed, with the number of messages that this thread has sent to the router so far, that message included; on
+    /// many threads at a time. Called with 0 once, before the router routes: true resizes the pool, as asked for,
+    /// before it is created.
     ///
-    /// A broadcast is one message, management is none. A thread that ends leaves its count to one that
-    /// begins. So with "every n-th", one thread triggers exactly at every n-th message; k threads together
-    /// trigger as often as one that had sent all of them, less at most once for each thread.
+    /// A broadcast is a single message, and management is none. A thread that ends leaves its count to a thread that
+    /// begins. So with "every n-th", a thread triggers exactly at every n-th message; k threads together trigger as
+    /// often as a single thread that had sent all of the messages, less at most once for each thread.
     ///
     /// A panic unwinds to the sender; the message is accounted for.
     fn is_time_for_resize(&self, messages: u64) -> bool;
 
-    /// By how many routees the pool is to grow, or to shrink if negative. Called on the head only, one call
-    /// at a time. What it says is [clamped](Self::clamp).
+    /// Returns by how many routees the pool is to grow, or to shrink if negative. Called on the head only, one call at
+    /// a time. The result is [clamped](Self::clamp).
     ///
     /// A panic is logged, and the size stays.
     fn resize(&self, loads: &RouteeLoads) -> isize;
 
-    /// The size that the pool may have which is nearest to `size`: also for sizes that are asked for by hand.
-    /// By default at least 1.
+    /// Returns the allowed size that is nearest to `size`: also for sizes that are asked for by hand. By default at
+    /// least 1.
     fn clamp(&self, size: usize) -> usize {
         size.max(1)
     }
 
-    /// How often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool
-    /// shrinks. By default `None`: only traffic asks it, as in Akka. The resizers of this crate have a tick. Called when the
-    /// head starts.
+    /// Returns how often the resizer is asked whatever the traffic, by the system's clock, so that an idle pool
+    /// shrinks. By default `None`: only traffic asks it, as in Akka. The resizers of this crate have a tick. Called
+    /// when the head starts.
     fn tick(&self) -> Option<Duration> {
         None
     }
 
-    /// Says what is wrong with the resizer's settings: the router is not created then.
+    /// Checks the resizer's settings: with an error the router is not created.
     ///
     /// # Errors
     ///
-    /// What is wrong.
+    /// The fault of the settings.
     fn check(&self) -> Result<(), ResizerError> {
         Ok(())
     }
 }
 
-/// So that one may keep a handle to a resizer that a pool uses, or choose the resizer at run time.
+/// Lets a user keep a handle to a resizer that a pool uses, or choose the resizer at run time.
 impl<R: Resizer + ?Sized> Resizer for StdArc<R> {
     fn is_time_for_resize(&self, messages: u64) -> bool {
         (**self).is_time_for_resize(messages)
@@ -127,13 +127,13 @@ impl<M: Send + 'static> From<AskResizer> for crate::routing::head::messages::Man
     }
 }
 
-/// By how much `to` is more than `from`.
+/// Returns by how much `to` is more than `from`.
 pub(crate) fn difference(to: usize, from: usize) -> isize {
     let signed = |size: usize| isize::try_from(size).unwrap_or(isize::MAX);
     signed(to) - signed(from)
 }
 
-/// Bounds that both resizers have.
+/// Checks the bounds that both resizers have.
 pub(crate) fn check_bounds(lower: usize, upper: usize) -> Result<(), ResizerError> {
     if upper < lower {
         return Err(ResizerError::parameter("upper_bound", upper, format!("at least lower_bound, {lower}")));

@@ -1,11 +1,11 @@
-//! How senders count, and tell the head that it is time.
+//! The trigger: senders count their messages, and tell the head when it is time to look.
 //!
-//! Each thread counts what it sends by itself, so that senders share no line. A sender to whom the resizer
-//! says that it is time pulls the *trigger*, a flag; whoever finds it loose tells the head. The head sets it
-//! loose *before* it looks at the routees. So there is at most one word to the head at a time, and a trigger
-//! that was pulled without one is followed by a look that sees what its sender had done before: both sides
-//! change the flag by read-modify-writes, of which one comes first. No trigger is lost for good, whatever
-//! becomes of the look: the flag is loose again.
+//! Each thread counts its own messages, so that senders share no line. When the resizer says that it is time, the
+//! sender pulls the *trigger*, a flag; a sender that finds the flag loose tells the head. The head sets the flag loose
+//! *before* it looks at the routees. So there is at most one control message to the head at a time. A pull without a
+//! control message is followed by a look that sees the earlier work of its sender: both sides change the flag by
+//! read-modify-writes, of which one comes first. No trigger is lost for good, whatever happens to the look: the flag is
+//! loose again.
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
@@ -19,31 +19,31 @@ use crate::util::per_thread::PerThread;
 pub struct Trigger(AtomicBool);
 
 impl Trigger {
-    /// A loose one.
+    /// Makes a loose trigger.
     pub fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Pulls it; true if the caller must tell the head.
-    #[must_use = "whoever finds it loose must tell the head"]
+    /// Pulls the trigger; true if the caller must tell the head.
+    #[must_use = "the caller that finds it loose must tell the head"]
     pub fn pull(&self) -> bool {
-        // Ordering: Release; pairs with the Acquire in `loosen`, also through the exchanges between, which continue
-        // the release sequence: who looks after that sees what each puller did before. A plain look first would
+        // Ordering: Release; pairs with the Acquire in `loosen`, also through the exchanges between, which continue the
+        // release sequence: a head that looks after that sees the earlier work of each puller. A plain look first would
         // save the write and lose this.
         !self.0.swap(true, Ordering::Release)
     }
 
-    /// The head begins: whatever is pulled from now on tells it again.
+    /// The head begins: a later pull tells it again.
     pub fn loosen(&self) {
         // Ordering: Acquire; pairs with the Release in `pull`. It tells the pullers nothing.
         self.0.swap(false, Ordering::Acquire);
     }
 }
 
-/// A pool's resizer, and what the pool's senders and its head know of each other.
+/// A pool's resizer, and the state that the pool's senders share with its head.
 pub struct Resizing {
     pub resizer: Guarded<Box<dyn Resizer>>,
-    /// What each thread has sent to the router.
+    /// The number of messages that each thread has sent to the router.
     pub(crate) counts: PerThread<Count>,
     /// Their sum when the resizer was last asked; touched by the head only.
     pub(crate) asked_at: AtomicU64,
@@ -52,30 +52,30 @@ pub struct Resizing {
     word: fn() -> Control,
 }
 
-/// What a thread has sent. Written by that thread alone.
+/// The count of a thread. Written by that thread alone.
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) messages: AtomicU64,
-    /// Nobody was there to take the message that is not counted yet.
+    /// No routee was there to take the message that is not counted yet.
     is_unheard: AtomicBool,
 }
 
 impl Resizing {
-    /// For a router whose head does what `word` says when the trigger was pulled.
+    /// For a router whose head runs the control message of `word` when the trigger was pulled.
     pub fn new(resizer: Guarded<Box<dyn Resizer>>, word: fn() -> Control) -> Self {
         Self { resizer, counts: PerThread::new(), asked_at: AtomicU64::new(0), trigger: Trigger::new(), word }
     }
 
-    /// Nobody was there to take a message that this thread is sending. It is noted, and the head is told when the message
-    /// is [counted](Self::sent), so that the look finds it in the count.
+    /// No routee was there to take a message that this thread is sending. That is noted, and the head is told when the
+    /// message is [counted](Self::sent), so that the look finds it in the count.
     #[cold]
     pub fn nobody_took(&self) {
         // Relaxed: as in `sent`.
         self.counts.with(|_| Count::default(), |count| count.is_unheard.store(true, Ordering::Relaxed));
     }
 
-    /// Counts a message that this thread has sent to the router, and tells the head if it is time, or if nobody was
-    /// there to take it.
+    /// Counts a message that this thread has sent to the router. Tells the head if it is time, or if no routee was
+    /// there to take the message.
     ///
     /// Runs the resizer's code.
     #[inline]
@@ -83,7 +83,7 @@ impl Resizing {
         let (count, is_unheard) = self.counts.with(
             |_| Count::default(),
             |count| {
-                // Relaxed: only the thread whose it is writes it, and the head's sum may be a little old.
+                // Relaxed: only the thread of the count writes it, and the head's sum may be a little old.
                 let messages = count.messages.load(Ordering::Relaxed).wrapping_add(1);
                 count.messages.store(messages, Ordering::Relaxed);
                 let is_unheard = count.is_unheard.load(Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Resizing {
             },
         );
         if (self.resizer.is_time_for_resize(count) || is_unheard) && self.trigger.pull() {
-            // Where the head has ended, so has the pool.
+            // If the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());
         }
     }

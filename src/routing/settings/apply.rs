@@ -1,12 +1,13 @@
-//! Routers as the system says at their paths, in code or in a configuration file: a [`Section`] wins over the
-//! plan, key by key. A router of whose path nothing is said pays for one look-up, and for none where the
-//! system says nothing at all.
+//! Routers by the settings of the system for their paths, in code or in a configuration file: a [`Section`] wins over
+//! the plan, key by key. A router without a section costs a look-up, and none where the system has no sections at all.
 //!
-//! Where the section names another logic than the code has, the router is built over
-//! `Box<dyn RoutingLogic<M>>`. Logics that need more of a message than that it can be sent are made by the
-//! plan's `capabilities.rs`, others by those who gave them a name, `logic_registry.rs`. `check.rs` is what can be refused
-//! at the system's start, by the names of `known_names.rs`; `from_config.rs` the plans that cannot do without a
-//! section, `section_fault.rs` what can be wrong.
+//! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Files:
+//!
+//! - `capabilities.rs` makes the logics that need more of a message than that it can be sent.
+//! - `logic_registry.rs` makes the logics that users have given a name.
+//! - `check.rs` refuses faults at the system's start, by the names of `known_names.rs`.
+//! - `from_config.rs` has the plans that cannot do without a section.
+//! - `settings/section_fault.rs` has the faults of a section.
 
 use crate::routing::settings::check;
 use crate::routing::settings::logic_registry::LogicRegistry;
@@ -32,23 +33,23 @@ use crate::settings::router::RouterSettings;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
 
-/// What is wrong, and at which key of the router's section.
+/// A fault, and the key of the router's section that has it.
 pub(crate) type Refused = (&'static str, SectionFault);
 
-/// What stands at the key `router`.
+/// The value of the key `router`.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind<'a> {
     FromCode,
-    /// One of the crate's: over the routees of a group, or of a pool.
+    /// A logic of the crate: over the routees of a group, or of a pool.
     Own {
         logic: &'a str,
         group: bool,
     },
-    /// A logic that was given a name, over whatever routees the code has.
+    /// A logic that was given a name, over the routees of the code.
     Named(&'a str),
 }
 
-/// The crate's, but for their ends.
+/// The names of the crate's logics without their endings.
 pub(crate) const POOLS: [&str; 9] = [
     "round-robin",
     "random",
@@ -61,13 +62,13 @@ pub(crate) const POOLS: [&str; 9] = [
     "consistent-hashing",
 ];
 
-/// Makes its routees' queue, so it is no group.
+/// The logic that makes its routees' queue, so it is no group.
 pub(crate) const POOL_ONLY: &str = "balancing";
 
 pub(crate) const FROM_CODE: &str = "from-code";
 
 impl RouterSettings {
-    /// The code is to say all of it, and was asked for by name.
+    /// The code decides alone, and the section asked for that by name.
     fn leaves_size_to_code(&self) -> bool {
         self.router.as_deref() == Some(FROM_CODE)
     }
@@ -97,7 +98,7 @@ impl<'a> Kind<'a> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
-    /// Creates the router as the system says.
+    /// Creates the router by the settings of the system.
     pub(crate) fn create_as_said(
         mut self,
         parent: AnyActorRef,
@@ -107,8 +108,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if section.deployment.router.has_unheard_size() {
             log::warn!(
                 target: "pointsman",
-                "the size and the resizer that {} says for {path} are passed over: its kind of router is {FROM_CODE:?}, \
-                 leave that out or name another kind",
+                "the size and the resizer at {} have no effect on {path}: its kind of router is {FROM_CODE:?}, leave \
+                 them out or name another kind",
                 key_path(&section.pattern, "router")
             );
         }
@@ -121,7 +122,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
     }
 
-    /// Takes over what is said. Returns the logic that is to take the place of the coded one.
+    /// Takes over the settings. Returns the logic that is to take the place of the coded logic.
     fn follow(
         &mut self,
         says: &Deployment,
@@ -144,13 +145,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         Ok(other)
     }
 
-    /// Whether neither the code nor the section says who the routees are.
+    /// Whether neither the code nor the section names the routees.
     fn leaves_routees_to_logic(&self, says: &Deployment) -> bool {
         let is_pool = matches!(self.members, Initial::Pool { .. });
         self.is_from_config && !is_pool && says.router.routees_paths.is_none()
     }
 
-    /// Takes the routees that a logic of the user's own makes itself. Last of all, since they are made here.
+    /// Takes the routees that a logic of the user's own makes itself. Called last, since they are made here.
     fn take_routees_of_logic(
         &mut self,
         name: &str,
@@ -197,10 +198,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                     _ => self.abilities.fan_out,
                 };
                 self.members = Initial::Paths { paths: paths.clone(), fan_out };
-                // It was the pool's.
+                // The resizer was that of the pool.
                 self.resizer = if is_pool { None } else { self.resizer.take() };
             }
-            // Perhaps the logic makes them, which is not made yet.
+            // Perhaps the logic makes the routees; it is not made yet.
             (None, _) if matches!(kind, Kind::Named(_)) && !is_pool => {}
             (None, _) if is_pool || self.is_from_config => {
                 return Err(("routees.paths", SectionFault::NoPaths { name: name() }));
@@ -229,7 +230,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         }
     }
 
-    /// Passed over by routers whose routees share none.
+    /// Ignored by routers whose routees share no queue.
     fn follow_about_queue(&mut self, says: &RouterSettings, system: &SystemCore) -> Result<(), Refused> {
         if let (Some(name), Some(queue)) = (&says.queue, &mut self.settings.queue) {
             let refuse = |fault| ("queue", SectionFault::Queue(fault));
@@ -295,16 +296,16 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         Some(Box::new(logic))
     }
 
-    /// The system says nothing of a router that cannot do without.
+    /// The error of a router that needs a section and has none.
     pub(crate) fn unsaid(&self, parent: &AnyActorRef) -> SpawnError {
         let path = self.path(parent);
-        // Without the guardian.
+        // The path without the guardian.
         let pattern = path.splitn(3, '/').nth(2).map_or_else(|| path.clone(), |rest| format!("/{rest}"));
         SpawnError::Section { key: key_path(&pattern, "router"), path, fault: SectionFault::FromCode }
     }
 }
 
-/// A key of a router's section, with what is around it.
+/// Returns a key of a router's section, with the keys around it.
 pub(crate) fn key_path(pattern: &str, key: &str) -> String {
     format!("deployment.{pattern:?}.router.{key}")
 }

@@ -1,4 +1,4 @@
-//! What a plan knows of its messages, for logics that a section may ask for.
+//! The capabilities of a plan's messages, for logics that a section may ask for.
 
 use crate::ask::fork::Answerable;
 use crate::routing::logics::broadcast::Broadcast;
@@ -11,8 +11,8 @@ use crate::routing::plan::RouterPlan;
 use crate::util::panic::Guarded;
 
 impl<M: Send + 'static, L> RouterPlan<M, L> {
-    /// Tells that the messages can be cloned, so that the [system](crate::routing::RouterSettings) may make
-    /// this a broadcast router, or a group at paths with wildcards.
+    /// Tells that the messages can be cloned, so the [system](crate::routing::RouterSettings) may make this a broadcast
+    /// router, or a group at paths with wildcards.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -44,9 +44,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self
     }
 
-    /// Tells that the messages can be cloned and answered, so that the
-    /// [system](crate::routing::RouterSettings) may make this a scatter-gather or tail-chopping router, or
-    /// what [`cloneable`](Self::cloneable) allows.
+    /// Tells that the messages can be cloned and answered, so the [system](crate::routing::RouterSettings) may make
+    /// this a scatter-gather or tail-chopping router, or a router that [`cloneable`](Self::cloneable) allows.
     pub fn answerable(mut self) -> Self
     where
         M: Clone + Answerable,
@@ -56,8 +55,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
         self.cloneable()
     }
 
-    /// Tells the key of a message, so that the [system](crate::routing::RouterSettings) may make this a
-    /// router by [`ConsistentHashing`]. Not needed where the code has that logic.
+    /// Tells the key of a message, so the [system](crate::routing::RouterSettings) may make this a router by
+    /// [`ConsistentHashing`]. Not needed where the code has that logic.
     pub fn keyed(mut self, key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static) -> Self {
         let key = Guarded::new(key);
         let by_key = move |message: &M, sink: &mut KeySink| key(message, sink);

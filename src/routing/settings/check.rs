@@ -1,4 +1,4 @@
-//! What is wrong with a section whatever router it is for.
+//! The checks of a section that hold for any router.
 
 use crate::core::build_error::BuildError;
 use crate::routing::head::state::ROUTEES_MAX;
@@ -14,7 +14,7 @@ use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
 use std::time::Duration;
 
-/// Refuses what no router could be, and names that lead nowhere.
+/// Refuses settings that no router could have, and names that lead nowhere.
 pub(crate) fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Result<(), BuildError> {
     known.logics.check()?;
     for (pattern, says) in deployments.written() {
@@ -35,7 +35,7 @@ pub(crate) fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) 
     Ok(())
 }
 
-/// Says what no router could be, and its key.
+/// Refuses settings that no router could have, and names the key.
 pub(crate) fn check_section(
     says: &RouterSettings,
     known: &KnownNames<'_>,
@@ -97,7 +97,7 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     std::iter::once(FROM_CODE.to_owned()).chain(pools).chain(groups.map(|logic| format!("{logic}-group")))
 }
 
-/// What is said of a pool's resizer: nothing, that there is none, or this.
+/// Returns the section's decision about a pool's resizer: none, no resizer, or this resizer.
 pub(crate) fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>> {
     if says.resizer.is_none() && says.optimal_size_exploring_resizer.is_none() {
         return None;
@@ -114,7 +114,7 @@ macro_rules! take {
     )*};
 }
 
-/// If it is on.
+/// Returns the default resizer, if the section turns it on.
 fn default_resizer(says: &RouterSettings) -> Option<DefaultResizer> {
     let says = says.resizer.as_ref().filter(|says| says.enabled != Some(false))?;
     let mut resizer = DefaultResizer::new();
@@ -123,7 +123,7 @@ fn default_resizer(says: &RouterSettings) -> Option<DefaultResizer> {
     Some(if says.without_ticks == Some(true) { resizer.without_ticks() } else { resizer })
 }
 
-/// If it is on.
+/// Returns the exploring resizer, if the section turns it on.
 fn exploring_resizer(says: &RouterSettings) -> Option<OptimalSizeExploringResizer> {
     let says = says.optimal_size_exploring_resizer.as_ref().filter(|says| says.enabled != Some(false))?;
     let mut resizer = OptimalSizeExploringResizer::new();

@@ -1,4 +1,4 @@
-//! Plans that leave it to the system what kind of router they are.
+//! Plans that leave the kind of router to the system.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
@@ -8,9 +8,8 @@ use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::plan::{Initial, RouterPlan};
 
 impl RouterBuilder {
-    /// A router of which the system [says](crate::routing::RouterSettings::router) what kind it is, with a
-    /// recipe in case that is a pool. It has one routee unless the system says how many. As Akka's
-    /// `FromConfig`.
+    /// Describes a router whose kind the [system](crate::routing::RouterSettings::router) decides, with a recipe in
+    /// case that is a pool. It has one routee unless the system says how many. As Akka's `FromConfig`.
     ///
     /// ```
     /// # #[cfg(feature = "config")]
@@ -40,8 +39,8 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section) where the
-    /// system says nothing, or `from-code`.
+    /// [`spawn`](RouterPlan::spawn) returns [`SpawnError::Section`](crate::SpawnError::Section) where the system has no
+    /// section for the router, or a section that says `from-code`.
     pub fn pool_from_config<A, I>(
         self,
         recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
@@ -55,11 +54,11 @@ impl RouterBuilder {
         plan
     }
 
-    /// A group of which the system [says](crate::routing::RouterSettings) the kind and the
-    /// [paths](crate::routing::RouterSettings::routees_paths). Paths with wildcards need a plan that is
-    /// [`cloneable`](RouterPlan::cloneable). No paths are needed where the system names a
-    /// [logic of your own](crate::SystemBuilder::routing_logic) that
-    /// [makes its routees itself](crate::routing::RoutingLogic::own_routees), as a group of one's own does in Akka:
+    /// Describes a group whose kind and [paths](crate::routing::RouterSettings::routees_paths) the
+    /// [system](crate::routing::RouterSettings) decides. Paths with wildcards need a plan that is
+    /// [`cloneable`](RouterPlan::cloneable). No paths are needed where the system names a [logic of your
+    /// own](crate::SystemBuilder::routing_logic) that [makes its routees
+    /// itself](crate::routing::RoutingLogic::own_routees), as Akka's custom group does:
     ///
     /// ```
     /// # #[cfg(feature = "config")]

@@ -7,17 +7,17 @@ use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::selection::selection::Selection;
 use crate::settings::section_fault::SectionFault;
 
-/// What a system knows by names before it starts.
+/// The names that a system knows before it starts.
 pub(crate) struct KnownNames<'a> {
     pub logics: &'a LogicRegistry,
     dispatchers: Vec<&'a str>,
     mailboxes: Vec<&'a str>,
-    /// What paths may begin with; there is none if the system's name is not one.
+    /// The address that paths may begin with; `None` if the system's name is invalid.
     address: Option<SystemAddress>,
 }
 
 impl<'a> KnownNames<'a> {
-    /// Those of a system of this name.
+    /// Returns the names of a system of this name.
     pub(crate) fn new(
         system: &str,
         logics: &'a LogicRegistry,
@@ -43,7 +43,7 @@ impl<'a> KnownNames<'a> {
         one_of(name, &self.mailboxes).map_err(|known| SectionFault::Mailbox { name: name.to_owned(), known })
     }
 
-    /// Whether somebody is there is no matter: actors come and go.
+    /// Checks the form of the path alone: actors come and go.
     pub(crate) fn check_path(&self, path: &str) -> Result<(), SectionFault> {
         self.address
             .as_ref()
@@ -52,7 +52,7 @@ impl<'a> KnownNames<'a> {
     }
 }
 
-/// The names that it may be, if it is none of them.
+/// Returns the known names if `name` is none of them.
 fn one_of(name: &str, known: &[&str]) -> Result<(), Vec<String>> {
     if known.contains(&name) {
         return Ok(());

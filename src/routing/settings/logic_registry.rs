@@ -1,4 +1,4 @@
-//! Logics of the users' own, by the names that sections call them.
+//! Logics of the users' own, by their names in sections.
 
 use crate::core::build_error::BuildError;
 use crate::core::extensions::Extension;
@@ -10,10 +10,10 @@ use crate::util::panic::Guarded;
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
 
-/// Makes a logic for a router of which these settings are said.
+/// Makes a logic for a router with these settings.
 type Make<M> = dyn Fn(&RouterSettings) -> Result<Box<dyn RoutingLogic<M>>, String> + Send + Sync;
 
-/// All that a system knows.
+/// All logics that a system knows by name.
 #[derive(Default)]
 pub(crate) struct LogicRegistry(Vec<Named>);
 
@@ -49,7 +49,7 @@ impl LogicRegistry {
 }
 
 impl LogicRegistry {
-    /// Refuses names that lead nowhere, or to two.
+    /// Refuses names that lead nowhere, or to two logics.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         for (place, named) in self.0.iter().enumerate() {
             let is_same = |other: &Named| other.name == named.name && other.message == named.message;
