@@ -1,6 +1,6 @@
 //! Routers over each other: what one message may become on its way.
 
-use crate::support::LONG;
+use crate::support::{LONG, wait_until};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, RoundRobin, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox};
 use pointsman::{DeadLetterReason, SendError};
@@ -111,6 +111,8 @@ fn a_turn_within_a_routed_send_has_sends_of_its_own() {
         system.actor("forwards").dispatcher("here").spawn(move || Forwards(target.clone())).unwrap();
     let outer = system.router("outer").group([forwards]).spawn().unwrap();
     outer.tell(0u64);
+    // The turn runs here, or where the router's head has just told the actor that it is watched.
+    wait_until(|| system.ledger().handled + system.ledger().dead_lettered == COUNT + 1);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.handled, ledger.dead_lettered), (COUNT + 1, 0), "{ledger}");
 }
