@@ -54,6 +54,7 @@ impl<M: Send + 'static> Context<M> {
     /// }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let system = System::builder("demo").build()?;
+    /// // The key function is asked for each message, also for those that an actor sends to itself by the group.
     /// let sessions = system
     ///     .group("sessions")
     ///     .by_key(|message: &SessionMsg| matches!(message, SessionMsg::Text(_)), |_, _| Session)

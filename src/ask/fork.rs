@@ -128,6 +128,10 @@ impl fmt::Debug for Attempt {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say where its reply ports are",
+    note = "derive it with the message: `#[derive(Message)]` implements `Answerable`"
+)]
 pub trait Answerable {
     /// Applies `attempt` to this message's reply port, and returns true; returns false if the message has no port.
     fn fork(&mut self, attempt: &Attempt) -> bool;

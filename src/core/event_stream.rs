@@ -489,7 +489,7 @@ impl<G, F: Fn(&G) + Send + Sync> Subscriber for ByGroupFunction<G, F> {
 }
 
 /// Ends its subscription when it is dropped.
-#[must_use = "a subscription ends when it is dropped"]
+#[must_use = "a subscription ends when it is dropped: bind it to a name and keep it"]
 pub struct Subscription {
     end: Option<Box<dyn FnOnce() + Send + Sync>>,
 }

@@ -6,7 +6,7 @@ use crate::group::status::ActorStatus;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
 
-/// A start cause says why an actor of a group is being created.
+/// A spawn cause says why an actor of a group is being created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpawnCause {
@@ -18,7 +18,7 @@ pub enum SpawnCause {
     Restarted,
 }
 
-/// A start tells the recipe of a group whose actor it makes, and why.
+/// A spawn info tells the recipe of a group for which key it makes an actor, and why.
 #[derive(Debug)]
 pub struct SpawnInfo<'a, K> {
     key: &'a K,

@@ -1,6 +1,6 @@
-//! An outcome is the answer of a key router.
+//! A key route is the answer of a key router.
 
-/// An outcome names the actors of a group that get a message. It is the answer of the group's key router.
+/// A key route names the actors of a group that get a message: it is the answer of the group's key router.
 ///
 /// The effect depends on whether the key has an actor, and whether that actor takes messages:
 ///

@@ -329,7 +329,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     /// As [`push`](Self::push), but waits for room, until the deadline if there is one; after the deadline it returns
-    /// `OverflowPolicy`.
+    /// `Full`.
     ///
     /// Only mailboxes made with `waiting` wait. Workers must not call this: the actor that would make room may need the
     /// worker's thread.

@@ -39,7 +39,7 @@ use std::time::Duration;
 /// with the actor. This is for work that belongs to no actor.
 ///
 /// The tasks of a dispatcher run in sequence. A task that takes long delays the others; give it a dispatcher of its own
-/// ([`SystemRef::scheduler_on`]) or an actor. In the [`Ledger`](crate::Ledger) each run is a message to the runner,
+/// ([`SystemRef::task_timer_on`]) or an actor. In the [`Ledger`](crate::Ledger) each run is a message to the runner,
 /// `/system/task_timer-…`.
 ///
 /// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at
@@ -147,7 +147,7 @@ impl SystemRef {
     ///
     /// [`ScheduleError::ShutDown`] when the system has ended.
     pub fn task_timer(&self) -> Result<TaskTimer, ScheduleError> {
-        self.scheduler_on("default")
+        self.task_timer_on("default")
     }
 
     /// Returns the task timer on the dispatcher of this name. Keep the task timer for the next time: finding it takes
@@ -157,7 +157,7 @@ impl SystemRef {
     ///
     /// [`ScheduleError::Dispatcher`] when the system has no dispatcher of this name, or the dispatcher has no thread to
     /// give; [`ScheduleError::ShutDown`] when the system has ended.
-    pub fn scheduler_on(&self, dispatcher: &str) -> Result<TaskTimer, ScheduleError> {
+    pub fn task_timer_on(&self, dispatcher: &str) -> Result<TaskTimer, ScheduleError> {
         let shut_down = || ScheduleError::ShutDown { system: self.name().to_owned() };
         let parent = self.core().system_guardian().map_err(|_| shut_down())?;
         let name = runner_name(dispatcher);

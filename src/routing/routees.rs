@@ -52,7 +52,8 @@ pub(crate) struct Parts<M> {
     pub again: fn(Vec<Routee<M>>) -> Routee<M>,
 }
 
-/// The routees of a router at a moment, and the index of its logic over them. Aligned to a line: see `routing_ref.rs`.
+/// The routees of a router at a moment, and the index of its logic over them.
+// Aligned to a cache line, as in `routing_ref.rs`.
 #[repr(align(64))]
 pub struct Routees<M> {
     list: StdArc<[Routee<M>]>,

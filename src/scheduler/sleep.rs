@@ -138,9 +138,6 @@ impl Sleep {
     ///
     /// Without the look, each task that comes alone would wake two workers in turns: the second worker finds nothing
     /// and still searches, so the first worker goes to sleep and has to be woken for the next task.
-    ///
-    /// Without the look, each task that comes alone would wake two workers, and they would take turns: the one that
-    /// found nothing still searches, so the other goes to sleep and has to be woken for the next task.
     pub(crate) fn end_search(&self, group: usize, look: impl FnOnce() -> bool) {
         match self.groups[group].end_search() {
             SearchEnded::OthersSearch => {}

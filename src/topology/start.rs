@@ -75,7 +75,7 @@ impl Topology {
     ///
     /// If the builder's text has no sections (and with the feature `config`), the start waits for the entrypoints:
     /// until each of their actors has been made and its [`started`](crate::Actor::started) has returned, and for a
-    /// [configurer](crate::topology::DeclaredGroup::configurer) until it has brought a configuration, however long that takes. Meanwhile the
+    /// configurer (`DeclaredGroup::configurer`) until it has brought a configuration, however long that takes. Meanwhile the
     /// other groups are mounted, have no configuration, and take messages.
     ///
     /// A thread that must not wait for actors, such as an actor's thread, waits for none of this. The start then goes

@@ -3,8 +3,8 @@
 //! A router publishes its routee table through one pointer, and every send reads that table. A table is replaced rarely
 //! and read often, so the replacing thread pays the whole price: a reader makes a plain load and no read-modify-write
 //! at all. Only *freeing memory* ever waits here; no step of any protocol does. A thread that never reports delays the
-//! freeing of old tables, for the whole process, and nothing else. So threads that may block don't stand, and a worker
-//! rests while it blocks ([`go_offline_here`]).
+//! freeing of old tables, for the whole process, and nothing else. So threads that may block do not stay online, and a
+//! worker goes offline while it blocks ([`go_offline_here`]).
 //!
 //! # Protocol
 //!
@@ -186,7 +186,7 @@ struct Record {
     /// How many sections of the owning thread are open.
     depth: Cell<usize>,
     /// Whether the owning thread stays online at depth 0.
-    go_online: Cell<bool>,
+    stays_online: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -375,7 +375,7 @@ impl Drop for Member {
         let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
         // If a section of this thread (kept in another thread-local, or leaked) or a registration still uses the
         // record, the record stays with this thread for good, and no other thread gets it.
-        if self.record.depth.get() == 0 && !self.record.go_online.get() {
+        if self.record.depth.get() == 0 && !self.record.stays_online.get() {
             lock(&self.domain.records).free.push(self.record.clone());
         }
     }
@@ -388,7 +388,7 @@ impl Drop for Section<'_> {
             Some(record) => {
                 let depth = record.depth.get() - 1;
                 record.depth.set(depth);
-                if depth == 0 && !record.go_online.get() {
+                if depth == 0 && !record.stays_online.get() {
                     record.go_offline();
                 }
             }
@@ -399,7 +399,7 @@ impl Drop for Section<'_> {
 
 impl<'d> OnlineReader<'d> {
     fn begin(domain: &'d Domain, record: Option<&'d Record>) -> Self {
-        let before = record.is_some_and(|record| record.go_online.get());
+        let before = record.is_some_and(|record| record.stays_online.get());
         let reader = Self { domain, record, before, stays: PhantomData };
         reader.resume();
         reader
@@ -410,7 +410,7 @@ impl<'d> OnlineReader<'d> {
     #[inline]
     pub(crate) fn quiescent(&self) -> bool {
         let Some(record) = self.record else { return false };
-        if record.depth.get() > 0 || !record.go_online.get() {
+        if record.depth.get() > 0 || !record.stays_online.get() {
             return false;
         }
         // Ordering: Acquire; pairs with the Release increment in `defer`. A thread that announces an epoch sees every
@@ -615,7 +615,7 @@ impl Record {
         Self {
             announced: CachePadded::new(AtomicU64::new(OFFLINE)),
             depth: Cell::new(0),
-            go_online: Cell::new(false),
+            stays_online: Cell::new(false),
         }
     }
 
@@ -636,7 +636,7 @@ impl Record {
 
     /// Stands no longer; returns true if the thread stood. An open section keeps the thread online until its end.
     fn rest(&self) -> bool {
-        let stood = self.go_online.replace(false);
+        let stood = self.stays_online.replace(false);
         if stood && self.depth.get() == 0 {
             self.go_offline();
         }
@@ -646,7 +646,7 @@ impl Record {
     /// Stands from now on.
     fn resume(&self, domain: &Domain) {
         // In a section the thread is online already, with an announcement that must stay as old as it is.
-        if !self.go_online.replace(true) && self.depth.get() == 0 {
+        if !self.stays_online.replace(true) && self.depth.get() == 0 {
             self.announce(domain);
         }
     }
@@ -690,7 +690,7 @@ fn enter(domain: &Domain, record: Option<&Record>) {
     let Some(record) = record else { return domain.orphans.join(domain) };
     let depth = record.depth.get();
     record.depth.set(depth + 1);
-    if depth == 0 && !record.go_online.get() {
+    if depth == 0 && !record.stays_online.get() {
         record.announce(domain);
     }
 }

@@ -226,7 +226,8 @@ fn tasks_run_on_the_dispatcher_that_they_are_given() {
     let blocking = Dispatcher::blocking().threads(1..=1);
     let stage = Stage::threads_with("given", |builder| builder.dispatcher("slow & steady", blocking));
     let (sender, names) = channel();
-    for scheduler in [stage.system.task_timer().unwrap(), stage.system.scheduler_on("slow & steady").unwrap()]
+    for scheduler in
+        [stage.system.task_timer().unwrap(), stage.system.task_timer_on("slow & steady").unwrap()]
     {
         let sender = sender.clone();
         let task = move || drop(sender.send(std::thread::current().name().unwrap_or("").to_owned()));
@@ -236,7 +237,7 @@ fn tasks_run_on_the_dispatcher_that_they_are_given() {
         assert!(name.starts_with("given-"), "{name}");
         assert_eq!(name.contains("slow"), format!("{scheduler:?}").contains("slow%20%26%20steady"), "{name}");
     }
-    let error = stage.system.scheduler_on("nowhere").unwrap_err();
+    let error = stage.system.task_timer_on("nowhere").unwrap_err();
     assert!(matches!(error, ScheduleError::Dispatcher(SpawnError::UnknownDispatcher { .. })), "{error}");
     stage.end(&[]);
 }
