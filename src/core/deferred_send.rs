@@ -149,6 +149,18 @@ impl DeferredSends {
         Self { later: Watched::wrap(self.later, Box::new(watch)), are_copies: self.are_copies }
     }
 
+    /// Replaces a single delivery by the result of `wrap`. Several deliveries stay as they are.
+    pub(crate) fn wrapped_by(
+        mut self,
+        wrap: impl FnOnce(Box<dyn PendingDelivery>) -> Box<dyn PendingDelivery>,
+    ) -> Self {
+        self.later = match <[_; 1]>::try_from(self.later) {
+            Ok([later]) => vec![wrap(later)],
+            Err(several) => several,
+        };
+        self
+    }
+
     /// Defers the deliveries once more, as a part of the outer send.
     pub(crate) fn keep(self) {
         if self.are_copies {

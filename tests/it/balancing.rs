@@ -430,7 +430,8 @@ fn a_routee_that_leaves_and_turns_out_to_be_the_last_empties_the_queue_first() {
     let [first, last] = held;
     drop(first);
     stage.expect(&["0 Stopped 1"]);
-    wait_until(|| routees[0].is_closed());
+    // It takes no part in the queue any more; it still does a moment after it has closed.
+    routees[0].when_ended().within(LONG).wait().unwrap();
     drop(last);
     stage.expect(&["1 shared", "1 shared", "1 shared", "1 shared", "1 shared", "1 Stopped 1"]);
     let system = stage.system.clone();
@@ -661,6 +662,59 @@ fn a_turn_skips_no_more_messages_than_the_dispatchers_throughput() {
     wait_until(|| system.ledger().skipped == 1000);
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.balance()), (0, 0), "{ledger}");
+}
+
+/// Asks a pool so many questions that nobody waits for, and then tells how many were skipped whenever it has a turn,
+/// until all are.
+struct Asks {
+    pool: ActorRef<Backlog>,
+    count: u64,
+    skipped: Sender<u64>,
+}
+
+impl Actor for Asks {
+    type Message = bool;
+    fn receive(&mut self, asks: bool, ctx: &mut Context<bool>) -> HandlerResult {
+        if asks {
+            (0..self.count).for_each(|_| drop(self.pool.ask(Asked)));
+        }
+        let skipped = ctx.system().ledger().skipped;
+        self.skipped.send(skipped)?;
+        if skipped < self.count {
+            ctx.me().tell(false);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_turn_that_begins_with_a_call_to_the_queue_skips_no_more_messages_than_the_throughput() {
+    const THROUGHPUT: u64 = 3;
+    const COUNT: u64 = 100 * THROUGHPUT;
+    let executor = Dispatcher::work_stealing().threads(1).throughput(THROUGHPUT as u32);
+    let system = System::builder("balancing").dispatcher("crew", executor).build().unwrap();
+    let pool = system.router("pool").balancing_pool(1, |_| Piles).dispatcher("crew").skip_unwanted();
+    let pool = pool.spawn().unwrap();
+    assert_eq!(pool.ask(Asked).wait(), Ok(()));
+    // It sleeps, so the first question calls it. It cannot come before the actor that asks has asked all.
+    wait_until(|| pool.load() == RecipientLoad::Idle);
+    let (skipped, counts) = channel();
+    let to = pool.to_ref();
+    let asks = move || Asks { pool: to.clone(), count: COUNT, skipped: skipped.clone() };
+    system.actor("asks").dispatcher("crew").spawn(asks).unwrap().tell(true);
+    let mut between = 0;
+    loop {
+        match counts.recv_timeout(LONG).expect("it has turns") {
+            COUNT => break,
+            skipped => {
+                assert_eq!(skipped % THROUGHPUT, 0, "{skipped}");
+                between += u64::from(skipped > 0);
+            }
+        }
+    }
+    assert_ne!(between, 0, "the pool left it no turn");
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!((ledger.skipped, ledger.dead_lettered, ledger.balance()), (COUNT, 0, 0), "{ledger}");
 }
 
 #[test]
