@@ -1,5 +1,6 @@
 //! A failure is the reason why an actor failed.
 
+use crate::util::panic::Guarded;
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
@@ -29,7 +30,8 @@ pub struct Failure(Box<Inner>);
 
 struct Inner {
     kind: FailureKind,
-    cause: Cause,
+    /// Guarded, since failures are dropped in turns: a destructor that panics must not unwind through a turn.
+    cause: Guarded<Cause>,
 }
 
 enum Cause {
@@ -85,7 +87,7 @@ impl Failure {
     }
 
     fn new(kind: FailureKind, cause: Cause) -> Self {
-        Self(Box::new(Inner { kind, cause }))
+        Self(Box::new(Inner { kind, cause: Guarded::new(cause) }))
     }
 
     /// Returns the situation in which the actor failed.
@@ -100,7 +102,7 @@ impl Failure {
 
     /// Returns the cause, if it is an error of type `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::Error(error) => error.downcast_ref::<E>(),
             _ => None,
         }
@@ -108,19 +110,10 @@ impl Failure {
 
     /// Returns the value that a panicking handler passed to `panic!`, if a panic is the cause.
     pub fn panic_payload(&self) -> Option<&(dyn Any + Send)> {
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::Panic(payload) => Some(&**payload),
             _ => None,
         }
-    }
-}
-
-impl Drop for Inner {
-    /// Drops the cause guarded. The cause is of a user's type, and failures are dropped in turns: a destructor that
-    /// panics must not unwind through a turn.
-    fn drop(&mut self) {
-        let cause = std::mem::replace(&mut self.cause, Cause::Text(String::new()));
-        crate::util::panic::drop_guarded(cause);
     }
 }
 
@@ -132,7 +125,7 @@ impl<E: Error + Send + 'static> From<E> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::Error(error) => error.fmt(f),
             Cause::Text(text) => f.write_str(text),
             Cause::Panic(payload) => {

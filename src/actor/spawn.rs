@@ -3,28 +3,28 @@
 use crate::actor::actor::Actor;
 use crate::actor::cell::{Cell, Owned, free_cell};
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::private::Private;
+use crate::actor::private::{Phase, Private};
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::run;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{ActorCore, Header, Kind, Local, VTable, schedule};
-use crate::core::children::{Children, Refusal};
-use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
+use crate::core::children::{ChildStart, Children, Refusal};
+use crate::core::dispatchers::{INTERNAL, OwnedPlacement, ResolvedPlacement};
 use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
-use crate::mailbox::kind::OverflowPolicy;
+use crate::mailbox::kind::{OverflowPolicy, Prepared};
 use crate::mailbox::mailbox;
-use crate::path::actor_path::check_name;
+use crate::path::actor_path::{Name, check_name};
 #[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::settings::deployment::Deployment;
 use crate::settings::deployment::Section;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use std::any::TypeId;
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -66,15 +66,17 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     spawn_held::<A, F>(plan, recipe).map(Held::start)
 }
 
-/// A new actor that takes messages and control. Its first turn comes when this value is dropped. The drop must happen
-/// without any lock: it may run the actor, and log.
+/// A new actor that takes messages and control, and has its first turn when it is [started](Self::start), which is done
+/// without any lock: that may run the actor, and log.
 ///
-/// Used for data that the recipe needs and that cannot be made without the reference.
+/// For what the recipe needs and what cannot be made without the reference.
+#[must_use = "an actor that is not started ends"]
 pub(crate) struct Held<M: Send + 'static> {
     actor: ActorRef<M>,
     header: NonNull<Header>,
     /// A warning to be logged before the first turn.
     warning: Option<Box<str>>,
+    is_started: bool,
 }
 
 // SAFETY: it holds the cell's ownership token, which may be passed on by any thread, and a reference to a cell that
@@ -89,7 +91,7 @@ impl<M: Send + 'static> Held<M> {
     unsafe fn new(header: NonNull<Header>) -> Self {
         // SAFETY: the caller gives up one reference, and the type of message is right.
         let actor = unsafe { ActorRef::from_header(header) };
-        Self { actor, header, warning: None }
+        Self { actor, header, warning: None, is_started: false }
     }
 
     /// The actor.
@@ -102,18 +104,12 @@ impl<M: Send + 'static> Held<M> {
         // SAFETY: the header is the first field of the mailbox, which is that of an `Owned<M>`, and our reference keeps
         // the cell alive.
         let owned = unsafe { self.header.cast::<Owned<M>>().as_ref() };
-        // SAFETY: `allocate` has taken the token for us, and it goes on only when this is dropped.
+        // SAFETY: `allocate` has taken the token for us, and it goes on only when this is started or dropped.
         owned.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
     /// Gives the actor its first turn.
-    pub(crate) fn start(self) -> ActorRef<M> {
-        self.actor.clone()
-    }
-}
-
-impl<M: Send + 'static> Drop for Held<M> {
-    fn drop(&mut self) {
+    pub(crate) fn start(mut self) -> ActorRef<M> {
         if let Some(warning) = self.warning.take() {
             // The logger is user code.
             drop_guarded(guarded(|| {
@@ -121,8 +117,29 @@ impl<M: Send + 'static> Drop for Held<M> {
                 Ok(())
             }));
         }
-        // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on
-        // only here, once.
+        self.is_started = true;
+        // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on only here:
+        // `drop` sees that it has gone.
+        unsafe { schedule(self.header) };
+        self.actor.clone()
+    }
+}
+
+impl<M: Send + 'static> Drop for Held<M> {
+    /// Ends an actor that was not started, and whose recipe so never runs. Its name is free at once, since its creator
+    /// has nothing by which to wait for the end.
+    fn drop(&mut self) {
+        if self.is_started {
+            return;
+        }
+        // As one that has had its first turn, which would make it.
+        self.private(|private| private.phase = Phase::Alive);
+        let actor = self.actor.any_local();
+        if let Some(parent) = &actor.core().parent {
+            parent.core().children.hand_name_over(&actor);
+        }
+        actor.stop();
+        // SAFETY: as in `start`, which has not run.
         unsafe { schedule(self.header) };
     }
 }
@@ -135,107 +152,123 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
-    let mut recipe = Some(recipe);
-    let spawned = try_spawn_held(plan, &mut recipe);
-    // Before the error lies in the place of the return value: there it would be leaked if this panicked.
-    if recipe.is_some() {
-        drop_guarded(recipe);
-    }
-    spawned
-}
-
-/// Creates the actor, and takes the recipe unless the actor is refused.
-fn try_spawn_held<A: Actor, F: Recipe<A>>(
-    plan: Plan,
-    recipe: &mut Option<F>,
-) -> Result<Held<A::Message>, SpawnError> {
+    let recipe = Guarded::new(recipe);
     let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
-    let path = |name: &Option<String>| {
-        let parent = parent.path();
-        let parent = parent.as_str().trim_end_matches('/');
-        format!("{parent}/{}", name.as_deref().unwrap_or("$"))
+    let (system, name) = (&parent.core().system, name.as_deref());
+    let path = || path_below(&parent, name);
+    let checked = check::<A>(&parent, name, dispatcher, mailbox, stash_capacity)?;
+    let ResolvedPlacement { placement, own: own_home } = place(system, checked.dispatcher.as_deref())?;
+    let reserved = match parent.core().children.reserve(name) {
+        Ok(reserved) => reserved,
+        Err(refusal) => {
+            if let Some(placement) = own_home {
+                system.release_placement(&placement);
+            }
+            system.actor_ended();
+            return Err(match refusal {
+                Refusal::NameTaken => SpawnError::NameTaken { path: path() },
+                Refusal::Closed => SpawnError::ParentStopped { path: parent.path().to_string() },
+            });
+        }
     };
-    if let Some(name) = &name {
+    let core = ActorCore {
+        routee_index,
+        full: full_policy(checked.mailbox.on_full),
+        on_failure: on_failure.map(Box::new),
+        ..new_core(system, Some(parent.clone()), reserved.start.clone(), own_home)
+    };
+    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH, Kind::Local);
+    let private = Private::new(reserved.start.suspended).with_stash(checked.stash_capacity);
+    let header = allocate::<A, F>(checked.mailbox.make(header), core, private, recipe.into_inner());
+    // SAFETY: a new cell, and one of its three references.
+    reserved.fill(unsafe { AnyActorRef::from_counted(header) });
+    // SAFETY: a new cell that takes these messages, and one of its references.
+    let mut held = unsafe { Held::new(header) };
+    let section = checked.section.filter(|_| name.is_some());
+    held.warning = section.and_then(|section| section.warning_for_no_router(path));
+    Ok(held)
+}
+
+/// The path of a child that is about to be made.
+fn path_below(parent: &AnyActorRef, name: Option<&str>) -> String {
+    format!("{}/{}", parent.path().as_str().trim_end_matches('/'), name.unwrap_or("$"))
+}
+
+/// A checked plan: the plan's settings with the system's settings for the actor applied.
+struct Checked<'a, M> {
+    section: Option<&'a Section>,
+    dispatcher: Option<String>,
+    mailbox: Prepared<M>,
+    stash_capacity: Option<u32>,
+}
+
+/// Refuses what is wrong by itself.
+fn check<'a, A: Actor>(
+    parent: &'a AnyActorRef,
+    name: Option<&str>,
+    dispatcher: Option<String>,
+    mailbox: MailboxKind,
+    stash_capacity: Option<u32>,
+) -> Result<Checked<'a, A::Message>, SpawnError> {
+    if let Some(name) = name {
         check_name(name)?;
     }
-    let system = parent.core().system.clone();
-    let section = system.deployed(&parent, name.as_deref(), &mailbox);
+    let system = &parent.core().system;
+    let section = system.deployed(parent, name, &mailbox);
     let (dispatcher, mailbox, stash_capacity) = match section {
-        Some(section) => {
-            let deployment = &section.deployment;
-            (
-                deployment.dispatcher.clone().or(dispatcher),
-                mailbox.or_named(deployment.mailbox.as_deref()),
-                deployment.stash_capacity.map(stash_limit).or(stash_capacity),
-            )
-        }
+        Some(Section { deployment, .. }) => (
+            deployment.dispatcher.clone().or(dispatcher),
+            mailbox.or_named(deployment.mailbox.as_deref()),
+            deployment.stash_capacity.map(stash_limit).or(stash_capacity),
+        ),
         None => (dispatcher, mailbox, stash_capacity),
     };
-    let mailbox = mailbox.choose::<A>(&system, dispatcher.as_deref(), &|| path(&name))?;
+    let mailbox = mailbox.choose::<A>(system, dispatcher.as_deref(), &|| path_below(parent, name))?;
     let stash_capacity = stash_capacity.or(mailbox.stash_capacity);
-    system.actor_begins()?;
-    let ResolvedPlacement { placement, own: mut own_home } = match system.place(dispatcher.as_deref()) {
-        Ok(place) => place,
-        Err(error) => {
-            system.actor_ended();
-            return Err(error);
-        }
-    };
-    let mut born: Option<NonNull<Header>> = None;
-    let (mut on_failure, mut mailbox) = (on_failure, Some(mailbox));
-    let adopted = parent.core().children.adopt(name.as_deref(), |start| {
-        let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH, Kind::Local);
-        let mailbox = mailbox.take().expect("a child is made once");
-        let full = match mailbox.on_full {
-            OverflowPolicy::DropNewest => FullPolicy::DropNewest,
-            OverflowPolicy::Wait(limit) => FullPolicy::Wait(limit),
-            OverflowPolicy::Reject | OverflowPolicy::DropOldest => FullPolicy::Refuse,
-        };
-        let mailbox = mailbox.make(header);
-        let core = ActorCore {
-            uid: system.next_uid(),
-            system: system.clone(),
-            parent: Some(parent.clone()),
-            name: start.name,
-            slot: start.slot,
-            routee_index,
-            held: AtomicU32::new(0),
-            restarts: AtomicU32::new(0),
-            notices: AtomicU32::new(0),
-            takes_copies: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
-            told_to_stop: AtomicBool::new(false),
-            full,
-            on_failure: on_failure.take().map(Box::new),
-            // Its children start as suspended as the actor itself, or the actor would resume children that were never
-            // suspended.
-            children: Children::of_suspended(start.suspended),
-            own_home: own_home.take(),
-        };
-        let recipe = recipe.take().expect("a child is made once");
-        let private = Private::new(start.suspended).with_stash(stash_capacity);
-        let header = allocate::<A, F>(mailbox, core, private, recipe);
-        born = Some(header);
-        // SAFETY: a new cell, and one of its three references.
-        Ok::<AnyActorRef, std::convert::Infallible>(unsafe { AnyActorRef::from_counted(header) })
-    });
-    let refusal = match (adopted, born) {
-        (Ok(Ok(())), Some(header)) => {
-            // SAFETY: a new cell that takes these messages, and one of its references.
-            let mut held = unsafe { Held::new(header) };
-            let section = section.filter(|_| name.is_some());
-            held.warning = section.and_then(|section| section.warning_for_no_router(|| path(&name)));
-            return Ok(held);
-        }
-        (Err(Refusal::NameTaken), _) => SpawnError::NameTaken { path: path(&name) },
-        _ => SpawnError::ParentStopped { path: parent.path().to_string() },
-    };
-    if let Some(placement) = own_home {
-        system.release_placement(&placement);
+    Ok(Checked { section, dispatcher, mailbox, stash_capacity })
+}
+
+fn full_policy(on_full: OverflowPolicy) -> FullPolicy {
+    match on_full {
+        OverflowPolicy::DropNewest => FullPolicy::DropNewest,
+        OverflowPolicy::Wait(limit) => FullPolicy::Wait(limit),
+        OverflowPolicy::Reject | OverflowPolicy::DropOldest => FullPolicy::Refuse,
     }
-    system.actor_ended();
-    Err(refusal)
+}
+
+/// Counts an actor as living, and finds the place where it runs.
+fn place(system: &SystemCore, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
+    system.actor_begins()?;
+    system.place(dispatcher).inspect_err(|_| system.actor_ended())
+}
+
+/// The core of an ordinary actor whose mailbox refuses when it is full.
+fn new_core(
+    system: &StdArc<SystemCore>,
+    parent: Option<AnyActorRef>,
+    start: ChildStart,
+    own_home: Option<StdArc<OwnedPlacement>>,
+) -> ActorCore {
+    ActorCore {
+        uid: system.next_uid(),
+        system: system.clone(),
+        parent,
+        name: start.name,
+        slot: start.slot,
+        routee_index: 0,
+        held: AtomicU32::new(0),
+        restarts: AtomicU32::new(0),
+        notices: AtomicU32::new(0),
+        takes_copies: AtomicBool::new(false),
+        retired: AtomicBool::new(false),
+        told_to_stop: AtomicBool::new(false),
+        full: FullPolicy::Refuse,
+        on_failure: None,
+        // Its own children start as suspended as it is, or it would resume what was never suspended.
+        children: Children::of_suspended(start.suspended),
+        own_home,
+    }
 }
 
 impl SystemCore {
@@ -301,34 +334,11 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     system: &StdArc<SystemCore>,
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
-    system.actor_begins()?;
-    let ResolvedPlacement { placement, own: own_home } = match system.place(Some(INTERNAL)) {
-        Ok(place) => place,
-        Err(error) => {
-            system.actor_ended();
-            return Err(error);
-        }
-    };
+    let ResolvedPlacement { placement, own: own_home } = place(system, Some(INTERNAL))?;
     // One reference fewer: there is no parent to hold it.
     let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH - 1, Kind::Local);
-    let core = ActorCore {
-        uid: system.next_uid(),
-        system: system.clone(),
-        parent: None,
-        name: crate::path::actor_path::Name::Given("".into()),
-        slot: 0,
-        routee_index: 0,
-        held: AtomicU32::new(0),
-        restarts: AtomicU32::new(0),
-        notices: AtomicU32::new(0),
-        takes_copies: AtomicBool::new(false),
-        retired: AtomicBool::new(false),
-        told_to_stop: AtomicBool::new(false),
-        full: FullPolicy::Refuse,
-        on_failure: None,
-        children: Children::default(),
-        own_home,
-    };
+    let start = ChildStart { name: Name::Given("".into()), slot: 0, suspended: 0 };
+    let core = new_core(system, None, start, own_home);
     let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, Private::new(0), recipe);
     // SAFETY: a new cell that takes these messages, and one of its two references.
     Ok(unsafe { Held::new(header) }.start())

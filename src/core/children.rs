@@ -4,7 +4,7 @@
 //! never for a message.
 
 use crate::path::actor_path::{Name, generated_number};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use slab::Slab;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -52,7 +52,14 @@ pub(crate) enum Refusal {
     NameTaken,
 }
 
-/// The data that a parent gives to a child that is about to be made.
+/// A place in the list, which is locked for as long as this exists.
+pub(crate) struct ReservedPlace<'a, C> {
+    inner: MutexGuard<'a, Inner<C>>,
+    pub start: ChildStart,
+}
+
+/// The start data that a parent gives to a child before it is made.
+#[derive(Clone)]
 pub(crate) struct ChildStart {
     pub name: Name,
     pub slot: u32,
@@ -79,47 +86,44 @@ impl<C> Default for ChildTable<C> {
     }
 }
 
+impl<C> ReservedPlace<'_, C> {
+    /// Takes the child in.
+    pub(crate) fn fill(mut self, child: C) {
+        let children = self.inner.children.get_or_insert_default();
+        match self.start.name {
+            Name::Given(name) => _ = children.named.insert(name, child),
+            Name::Generated(_) | Name::Nobody(_) => {
+                children.anonymous.insert(child);
+                children.generated += 1;
+            }
+        }
+    }
+}
+
 impl<C: Child> Children<C> {
     /// Makes the list of a parent that starts with so many suspensions.
     pub(crate) fn of_suspended(suspended: u32) -> Self {
         Self(Mutex::new(Inner { children: None, closed: false, suspended }))
     }
 
-    /// Makes a child by `make` and takes it in under `name`, or under a generated name. No other child can take the
-    /// name meanwhile.
-    pub(crate) fn adopt<E>(
-        &self,
-        name: Option<&str>,
-        make: impl FnOnce(ChildStart) -> Result<C, E>,
-    ) -> Result<Result<(), E>, Refusal> {
+    /// Keeps the place of a child that is about to be made: under `name`, or under a generated one. No other thread
+    /// takes the name, or looks at the list, before the place is filled or given up.
+    pub(crate) fn reserve(&self, name: Option<&str>) -> Result<ReservedPlace<'_, C>, Refusal> {
         let mut inner = lock(&self.0);
         if inner.closed {
             return Err(Refusal::Closed);
         }
         let suspended = inner.suspended;
         let children = inner.children.get_or_insert_default();
-        match name {
-            Some(name) => {
-                if children.named.contains_key(name) {
-                    return Err(Refusal::NameTaken);
-                }
-                let key: Box<str> = name.into();
-                let start = ChildStart { name: Name::Given(key.clone()), slot: 0, suspended };
-                Ok(make(start).map(|child| {
-                    children.named.insert(key, child);
-                }))
-            }
+        let (name, slot) = match name {
+            Some(name) if children.named.contains_key(name) => return Err(Refusal::NameTaken),
+            Some(name) => (Name::Given(name.into()), 0),
             None => {
-                let number = children.generated;
-                let entry = children.anonymous.vacant_entry();
-                let slot = u32::try_from(entry.key()).expect("fewer than 2^32 living children");
-                let start = ChildStart { name: Name::Generated(number), slot, suspended };
-                Ok(make(start).map(|child| {
-                    entry.insert(child);
-                    children.generated += 1;
-                }))
+                let slot = u32::try_from(children.anonymous.vacant_key());
+                (Name::Generated(children.generated), slot.expect("fewer than 2^32 living children"))
             }
-        }
+        };
+        Ok(ReservedPlace { inner, start: ChildStart { name, slot, suspended } })
     }
 
     /// Removes a child that has ended. Returns it if it was a child; its name is free from now on.

@@ -1,6 +1,7 @@
 //! The core that every feature rests on: references, the cell of an actor, control, waiting sends, the ledger, and the
 //! state that all actors of a system share. It names no feature.
 
+pub(crate) mod accounting;
 pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
 pub(crate) mod any_actor_ref; // AnyActorRef: a reference without the type of the messages
 pub(crate) mod ref_identity; // when two references are equal

@@ -11,6 +11,7 @@
 //! the copy itself may be used again for the next recipient. If no recipient takes a copy, one of the refused
 //! deliveries is the message that comes back, and its receiver accounts for it.
 
+use crate::core::accounting::{InFlightGuard, OpenDeliveries};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::cell::Local;
 use crate::core::dead_letter::DeadLetterReason;
@@ -105,10 +106,8 @@ pub struct Delivery<'a, M> {
 
 /// The state of one message as a whole, regardless of the types that it is changed to on the way.
 pub(crate) struct SendOp<'a> {
-    pub(crate) system: &'a SystemCore,
     pub(crate) mode: SendMode,
-    /// Deliveries that are counted as sent and have no outcome yet.
-    open: Cell<u64>,
+    open: OpenDeliveries<&'a SystemCore>,
     report: Cell<SendReport>,
     /// The refusal that is not counted yet: it becomes a dead letter if any recipient takes a copy.
     deferred: RefCell<Option<DeferredRefusal>>,
@@ -158,7 +157,7 @@ impl<M> UnsentMessage<M> {
         match self {
             Self::Message(message) => message,
             Self::Waited(message, route) => {
-                let counted = InFlightGuard::begin(way.system);
+                let counted = InFlightGuard::begin(way.system());
                 let message = turn_back(message, route);
                 counted.end();
                 message
@@ -200,30 +199,6 @@ pub(crate) fn spread_told<M: Send + 'static>(
     })
 }
 
-/// A message that is counted as sent, while user code runs that may unwind and lose the message.
-pub(crate) struct InFlightGuard<'a>(&'a SystemCore);
-
-impl<'a> InFlightGuard<'a> {
-    #[inline]
-    pub(crate) fn begin(system: &'a SystemCore) -> Self {
-        Self(system)
-    }
-
-    /// Ends the guard: user code has not lost the message.
-    #[inline]
-    pub(crate) fn end(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for InFlightGuard<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        // Opened only to account for the single message that it counts.
-        drop(SendOp::of_counted(self.0, SendMode::Try));
-    }
-}
-
 impl<'a> SendOp<'a> {
     /// Opens the send of a message, and counts the message as sent.
     pub(crate) fn new(system: &'a SystemCore, mode: SendMode) -> Self {
@@ -234,9 +209,8 @@ impl<'a> SendOp<'a> {
     /// Opens the send of a message that is counted as sent: by [`ActorRef::tell`] to a recipient that spreads it.
     pub(crate) fn of_counted(system: &'a SystemCore, mode: SendMode) -> Self {
         Self {
-            system,
             mode,
-            open: Cell::new(1),
+            open: OpenDeliveries::one(system),
             report: Cell::new(SendReport::default()),
             deferred: RefCell::new(None),
             later: RefCell::new(Vec::new()),
@@ -282,7 +256,7 @@ impl<'a> SendOp<'a> {
     /// Counts an offer to a recipient that does not exist.
     #[cold]
     pub(crate) fn refuse_nowhere<M>(&self, reason: DeadLetterReason) {
-        self.begin();
+        self.open.begin_one();
         self.refuse(reason, std::any::type_name::<M>(), crate::core::dead_letter::nowhere);
     }
 
@@ -296,12 +270,9 @@ impl<'a> SendOp<'a> {
         self.report.get()
     }
 
-    /// Counts one more delivery as sent.
-    fn begin(&self) {
-        match self.open.get() {
-            0 => self.system.ledger().for_this_thread().sent(1),
-            open => self.open.set(open - 1),
-        }
+    /// The system that counts the message.
+    fn system(&self) -> &'a SystemCore {
+        self.open.account
     }
 
     fn count(&self, change: impl FnOnce(&mut SendReport)) {
@@ -340,8 +311,8 @@ impl<'a> SendOp<'a> {
     /// Makes a refusal a dead letter.
     fn flush_refusal(&self, deferred: Option<DeferredRefusal>) {
         if let Some(DeferredRefusal { reason, message_type, recipient }) = deferred {
-            self.system.ledger().for_this_thread().dead_lettered(1);
-            self.system.dead_letters().publish(reason, message_type, || recipient);
+            self.system().ledger().for_this_thread().dead_lettered(1);
+            self.system().dead_letters().publish(reason, message_type, || recipient);
         }
     }
 
@@ -367,8 +338,8 @@ impl<'a> SendOp<'a> {
                 (Some(left), _) => {
                     // One refusal, or the message that was never offered, is the delivery that comes back. If all
                     // offers have waited in vain, and so are dead letters, this copy is one delivery more.
-                    if deferred.is_none() && self.open.take() == 0 {
-                        self.system.ledger().for_this_thread().sent(1);
+                    if deferred.is_none() {
+                        self.open.hand_one_back(DeadLetterReason::Stopped);
                     }
                     return Err(UnsentMessage::Message(left));
                 }
@@ -381,8 +352,8 @@ impl<'a> SendOp<'a> {
         } else {
             match (deferred, left) {
                 (Some(deferred), Some(left)) => {
-                    self.system.ledger().for_this_thread().dead_lettered(1);
-                    self.system
+                    self.system().ledger().for_this_thread().dead_lettered(1);
+                    self.system()
                         .dead_letters()
                         .publish_dead_letter(left, deferred.reason, || deferred.recipient);
                 }
@@ -394,22 +365,11 @@ impl<'a> SendOp<'a> {
         }
         Ok(self.report.get())
     }
-
-    /// Accounts for messages that were counted as sent and were lost.
-    #[cold]
-    fn record_lost(&self, lost: u64) {
-        self.system.ledger().for_this_thread().dead_lettered(lost);
-        self.system.dead_letters().publish(
-            DeadLetterReason::Panicked,
-            "a message",
-            crate::core::dead_letter::nowhere,
-        );
-    }
 }
 
 impl Outcomes for SendOp<'_> {
     fn system(&self) -> &SystemCore {
-        self.system
+        SendOp::system(self)
     }
 
     fn accept(&self) {
@@ -426,16 +386,12 @@ impl Outcomes for SendOp<'_> {
 }
 
 impl Drop for SendOp<'_> {
-    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and its messages are lost.
+    /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and `open` counts the rest.
     fn drop(&mut self) {
         let deferred = self.deferred.take();
         self.flush_refusal(deferred);
         for later in self.later.take() {
-            later.abandon(Some(self.system), DeadLetterReason::Panicked);
-        }
-        match self.open.take() {
-            0 => {}
-            lost => self.record_lost(lost),
+            later.abandon(Some(self.system()), DeadLetterReason::Panicked);
         }
     }
 }
@@ -505,7 +461,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
             if !to.is_retired() {
                 return RefusedCopy::Refused(self.refused(to, refused));
             }
-            self.way.open.set(self.way.open.get() + 1);
+            self.way.open.take_back();
             RefusedCopy::Retired(refused.into_inner())
         })
     }
@@ -521,7 +477,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         if self.way.copying.get() {
             to.expect_copies();
         }
-        self.way.begin();
+        self.way.open.begin_one();
         match to.push_by(local, message, self.way.mode) {
             Ok(()) => {
                 self.way.accept();
@@ -548,7 +504,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
 
     /// Counts a recipient that takes nothing and that the message cannot be offered to.
     pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
-        self.way.begin();
+        self.way.open.begin_one();
         self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
     }
 
@@ -558,23 +514,23 @@ impl<M: Send + 'static> Delivery<'_, M> {
             deferred_send::note_copies();
             to.expect_copies();
         }
-        way.begin();
+        way.open.begin_one();
         let counted = to.is_counted();
         if !counted {
             // When it unwinds, no other code has counted the message.
-            way.open.set(way.open.get() + 1);
+            way.open.take_back();
         }
         let done = match self.copier {
             Some(_) if deferred_send::are_deferred() => to.pass_on_returning(message),
             _ => to.forward_counted(message),
         };
         if !counted {
-            way.open.set(way.open.get() - 1);
+            way.open.settle_one();
         }
         match done {
             Ok(accepted) => {
                 if accepted == DeliveryStatus::Handled {
-                    way.system.ledger().for_this_thread().handled(1);
+                    way.system().ledger().for_this_thread().handled(1);
                 }
                 way.accept();
                 Ok(())

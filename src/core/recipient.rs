@@ -1,16 +1,19 @@
 //! Recipients behind a reference that are no actors.
 
+use crate::core::accounting::{Account, InFlightGuard};
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{Header, Kind, Referent, VTable};
 use crate::core::control::Leaving;
-use crate::core::dead_letter::{DeadLetterReason, nowhere};
+use crate::core::dead_letter::nowhere;
+use crate::core::dead_letters::DeadLetters;
 use crate::core::deferred_send::not_put_off;
 use crate::core::error::SendError;
+use crate::core::ledger::ThreadCounters;
 use crate::core::multi_send::MultiRecipient;
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::routed_asks::{Routed, RoutedAsks};
-use crate::core::system::SystemRef;
+use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
 use crate::scheduler::task::{Ran, Task, Turn};
 use crate::sync::atomic::AtomicBool;
@@ -19,7 +22,7 @@ use std::any::Any;
 use std::any::TypeId;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
@@ -227,12 +230,34 @@ unsafe fn never_run(_: NonNull<Task>, _: &Turn) -> Ran {
     Ran::Idle
 }
 
-/// Accounts for a message that is lost in a panic of user code.
-#[cold]
-fn lost_in_panic<M>(system: &SystemRef, recipient: impl FnOnce() -> ActorPath) {
-    system.core().ledger().for_this_thread().dead_lettered(1);
-    let name = std::any::type_name::<M>();
-    system.dead_letters().publish(DeadLetterReason::Panicked, name, recipient);
+/// The account of messages `M` that code of the user's has in its hands, which stands behind a reference.
+struct CodeAccount<'a, M, S, P> {
+    system: S,
+    recipient: P,
+    message: PhantomData<fn(M)>,
+    counting: PhantomData<&'a SystemCore>,
+}
+
+impl<'a, M, S: Fn() -> Option<&'a SystemCore>, P: Fn() -> ActorPath> CodeAccount<'a, M, S, P> {
+    #[inline]
+    fn new(system: S, recipient: P) -> Self {
+        Self { system, recipient, message: PhantomData, counting: PhantomData }
+    }
+}
+
+impl<'a, M, S: Fn() -> Option<&'a SystemCore>, P: Fn() -> ActorPath> Account for CodeAccount<'a, M, S, P> {
+    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+        let system = (self.system)()?;
+        Some((system.ledger().for_this_thread(), system.dead_letters()))
+    }
+
+    fn message_type(&self) -> &'static str {
+        std::any::type_name::<M>()
+    }
+
+    fn recipient(&self) -> ActorPath {
+        (self.recipient)()
+    }
 }
 
 /// A recipient of the user. When it unwinds, its message is accounted for, in the ledger in which the message was sent.
@@ -254,22 +279,17 @@ impl<R> Custom<R> {
 
 impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
-        let deliver = || match self.recipient.passes_on() {
+        let in_hands = InFlightGuard::begin(CodeAccount::<M, _, _>::new(
+            || self.system.as_ref().map(|system| &**system.core()),
+            || self.recipient.untyped().map_or_else(nowhere, |any| any.path()),
+        ));
+        let done = match self.recipient.passes_on() {
             true => self.recipient.deliver(message),
             // The recipient sends on its own account.
             false => not_put_off(|| self.recipient.deliver(message)),
         };
-        match catch_unwind(AssertUnwindSafe(deliver)) {
-            Ok(done) => done,
-            Err(panic) => {
-                if let Some(system) = &self.system {
-                    lost_in_panic::<M>(system, || {
-                        self.recipient.untyped().map_or_else(nowhere, |any| any.path())
-                    });
-                }
-                resume_unwind(panic);
-            }
-        }
+        in_hands.end();
+        done
     }
 
     fn is_closed(&self) -> bool {
@@ -310,16 +330,10 @@ where
     F: Fn(N) -> M + Send + Sync + 'static,
 {
     fn deliver(&self, message: N) -> Result<DeliveryStatus, SendError<N>> {
-        let changed = match catch_unwind(AssertUnwindSafe(|| (self.change)(message))) {
-            Ok(changed) => changed,
-            Err(panic) => {
-                // The message is lost with the closure; the sender's thread unwinds, the count stays.
-                if let Some(system) = self.system() {
-                    lost_in_panic::<N>(&system, || self.target.path());
-                }
-                resume_unwind(panic);
-            }
-        };
+        let account = CodeAccount::<N, _, _>::new(|| self.target.counting_system(), || self.target.path());
+        let in_hands = InFlightGuard::begin(account);
+        let changed = (self.change)(message);
+        in_hands.end();
         match self.target.forward_counted(changed) {
             Ok(accepted) => Ok(accepted),
             Err(refused) => {

@@ -11,6 +11,7 @@ use crate::core::extensions::Extensions;
 use crate::dispatch::on_demand::OnDemand;
 use std::sync::Weak as StdWeak;
 
+use crate::core::accounting::Account;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letter_log::{DeadLetterLog, LetterLog};
@@ -262,7 +263,14 @@ impl SystemCore {
     }
 }
 
-/// The guardians that a system keeps of its tree.
+impl Account for &SystemCore {
+    #[inline]
+    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+        Some((self.ledger().for_this_thread(), self.dead_letters()))
+    }
+}
+
+/// The tree of a system: the references to its guardians.
 #[derive(Clone)]
 pub struct Tree {
     pub root: AnyActorRef,

@@ -392,7 +392,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             make(plan, key_entry)
         };
         let parts = Parts {
-            router: self.router.into_inner(),
+            router: self.router,
             copy: self.copy,
             make: Box::new(make),
             statuses: self.statuses,

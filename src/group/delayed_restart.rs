@@ -132,7 +132,9 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             shard.replace(key_entry.hash, &is, Some(slot));
             Ok(Some(held))
         });
-        matches!(renewed, Ok(Some(_)))
+        let Ok(Some(held)) = renewed else { return false };
+        held.start();
+        true
     }
 
     /// Stops the head of a group that ends and has neither a living nor a waiting actor.

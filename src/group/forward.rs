@@ -1,8 +1,9 @@
 //! A forward to the successor takes a message that waits for room at a passivated actor of a group to the next actor of
 //! the key.
 
+use crate::core::accounting::InFlightGuard;
 use crate::core::actor_ref::ActorRef;
-use crate::core::multi_send::{InFlightGuard, SendMode, SendOp, UnsentMessage};
+use crate::core::multi_send::{SendMode, SendOp, UnsentMessage};
 use crate::core::pending_send::{SuccessorAnswer, SuccessorLookup};
 use crate::group::key::GroupKey;
 use crate::group::key_entry::KeyEntry;
@@ -45,7 +46,7 @@ impl<M: Send + 'static, K: GroupKey> SuccessorLookup<M> for ForwardToSuccessor<M
             Ok(_) => SuccessorAnswer::Accepted,
             Err(UnsentMessage::Message(message)) if way.report().full > 0 => {
                 // Keys are compared under the in-flight guard.
-                let counted = InFlightGuard::begin(&self.group_state.system);
+                let counted = InFlightGuard::begin(&*self.group_state.system);
                 let present = self.present();
                 counted.end();
                 match present {

@@ -1,12 +1,14 @@
 //! Routing in a group takes a message to its keys, by the outcome of the key router and the state of each key.
 
+use crate::core::accounting::InFlightGuard;
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::multi_send::{Copies, Delivery, InFlightGuard, MultiRecipient, RefusedCopy, spread_told};
+use crate::core::multi_send::{Copies, Delivery, MultiRecipient, RefusedCopy, spread_told};
 use crate::core::pending_send::SuccessorLookup;
 use crate::core::recipient::{DeliveryStatus, Recipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
+use crate::core::system::SystemCore;
 use crate::group::forward::ForwardToSuccessor;
 use crate::group::key::GroupKey;
 use crate::group::key_entry::{KeyEntry, SpawnCause};
@@ -57,7 +59,13 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// nothing else; the caller does the rest for a message that it gets back. Keys are compared while the message is
     /// `counted`.
     #[inline]
-    fn push_at_once(&self, key: &K, hash: u64, message: M, counted: InFlightGuard<'_>) -> Result<(), M> {
+    fn push_at_once(
+        &self,
+        key: &K,
+        hash: u64,
+        message: M,
+        counted: InFlightGuard<&SystemCore>,
+    ) -> Result<(), M> {
         let section = reclaim::section();
         let slot = self.find(key, hash, &section);
         counted.end();
@@ -359,7 +367,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
         if group_state.is_closed() {
             return Err(SendError::Closed(message));
         }
-        let counted = InFlightGuard::begin(&group_state.system);
+        let counted = InFlightGuard::begin(&*group_state.system);
         let outcome = group_state.router.route(&message);
         let done = match &outcome {
             KeyRoute::Unicast(key) | KeyRoute::GentleUnicast(key) => {
@@ -399,7 +407,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
         if self.group_state.is_closed() {
             return Err(SendError::Closed(message));
         }
-        let counted = InFlightGuard::begin(&self.group_state.system);
+        let counted = InFlightGuard::begin(&*self.group_state.system);
         let done = self.group_state.push_at_once(&self.key, self.hash, message, counted);
         done.map(|()| DeliveryStatus::Passed).or_else(|message| {
             spread_told(&self.group_state.system, message, |message, delivery| {

@@ -12,7 +12,6 @@ use crate::group::key::GroupKey;
 use crate::group::key_entry::KeyEntry;
 use crate::group::key_name::unique_name;
 use crate::group::key_router::InnerRouter;
-use crate::group::key_routing::KeyRoute;
 use crate::group::key_table::GroupKeyTable;
 use crate::group::pending_restarts::PendingRestarts;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
@@ -20,11 +19,10 @@ use crate::group::status::Statuses;
 use crate::group::successors::KeySuccessors;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
 use std::any::Any;
 use std::hash::{DefaultHasher, Hasher};
-use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
 
@@ -39,7 +37,7 @@ pub(crate) struct GroupState<M: Send + 'static, K: GroupKey> {
     pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub table: GroupKeyTable<KeySlot<M, K>>,
-    pub router: Box<dyn InnerRouter<M, K>>,
+    pub router: Guarded<Box<dyn InnerRouter<M, K>>>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub policy: RestartPolicy,
@@ -87,7 +85,7 @@ pub(crate) enum GroupPhase {
 
 /// The parts make up a group, apart from its head.
 pub(crate) struct Parts<M: Send + 'static, K: GroupKey> {
-    pub router: Box<dyn InnerRouter<M, K>>,
+    pub router: Guarded<Box<dyn InnerRouter<M, K>>>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub statuses: StdArc<Statuses<K>>,
@@ -125,20 +123,6 @@ impl<M: Send + 'static, K: GroupKey> KeySlot<M, K> {
     /// Returns whether an actor of this key entry waits in this slot to be re-created.
     pub(crate) fn awaits_restart_of(&self, key_entry: &StdArc<KeyEntry<K>>) -> bool {
         self.actor.is_none() && StdArc::ptr_eq(&self.key_entry, key_entry)
-    }
-}
-
-impl<M: Send + 'static, K: GroupKey> Drop for GroupState<M, K> {
-    /// Drops the parts that are the user's, each under a guard. Each part may panic when it is dropped, and of two
-    /// panics at once the second would abort the process.
-    fn drop(&mut self) {
-        drop_guarded(mem::replace(&mut self.router, Box::new(|_: &M| KeyRoute::Discard)));
-        let never = |head: &AnyActorRef, _: String, _: &StdArc<KeyEntry<K>>| {
-            Err(SpawnError::ParentStopped { path: head.path().to_string() })
-        };
-        drop_guarded(mem::replace(&mut self.make, Box::new(never)));
-        drop_guarded(mem::replace(&mut self.termination, Termination::Closing));
-        drop_guarded(self.configured.take());
     }
 }
 
@@ -284,7 +268,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
                 self.forget_waiting(waiting);
             }
             // The actor has its first turn now, unless it is a successor.
-            drop(now);
+            now.map(Held::start);
             return Created::Done;
         }
     }

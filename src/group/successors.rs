@@ -29,6 +29,6 @@ impl<M: Send + 'static> KeySuccessors<M> {
     /// Starts the first turn of the successor of this actor, which has ended, if there is a successor.
     pub(crate) fn start_successor_of(&self, ended: &AnyActorRef) {
         let successor = lock(&self.0).remove(ended);
-        drop(successor);
+        successor.map(Held::start);
     }
 }

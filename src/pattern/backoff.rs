@@ -346,16 +346,9 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
         // A restart of this actor has settled it, and the notice of that child's end does not come any more. Ordering:
         // Relaxed; see `strategy`.
         self.shared.failed.store(false, Ordering::Relaxed);
-        if !self.first {
-            return self.create(ctx);
-        }
         match self.shared.child() {
-            Some(child) => self.has(child, ctx),
-            // The child could not be made, and no reference to it exists.
-            None => {
-                ctx.stop();
-                Ok(())
-            }
+            Some(child) if self.first => self.has(child, ctx),
+            _ => self.create(ctx),
         }
     }
 
@@ -663,7 +656,7 @@ impl ActorBuilder {
             quiet: None,
             random: SmallRng::seed_from_u64(ctx.core().system.seed() ^ u64::from(ctx.me().uid())),
         });
-        // The supervisor's first turn comes after the first child is made, also when making it fails.
+        // Its first turn comes after the first child.
         let supervisor = spawn_held::<Supervisor<A::Message>, _>(self.plan, supervisor)?;
         let child = for_first(supervisor.actor().any_local())?;
         shared.child.replace(Some(child));

@@ -27,7 +27,7 @@ use crate::routing::router::Router;
 use crate::routing::router_info::RouterInfo;
 use crate::routing::router_value::RouterValue;
 use crate::sync::{Mutex, lock};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
 use std::fmt;
 use std::future::Future;
@@ -450,9 +450,9 @@ struct RouteeReplyCollector<M, R> {
 
 struct State<M, R> {
     routees: StdArc<[Routee<M>]>,
-    /// A place for each routee.
-    places: Vec<Option<Outcome<R>>>,
-    /// Counts the places that are not filled, and the hold of the sender.
+    /// One for each routee.
+    places: Vec<Option<Guarded<Outcome<R>>>>,
+    /// Places that are not filled, and the sender's hold.
     open: usize,
     /// `None` after the asker has been told.
     asker: Option<ReplyTo<()>>,
@@ -496,7 +496,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
                 return Err(outcome);
             }
             match state.places.get_mut(index) {
-                Some(place @ None) => *place = Some(outcome),
+                Some(place @ None) => *place = Some(Guarded::new(outcome)),
                 _ => return Err(outcome),
             }
             state.close_attempts(1)
@@ -513,8 +513,8 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
             (state.asker.take(), routees, std::mem::take(&mut state.places))
         };
         drop(asker);
-        let entry = |(routee, place): (&Routee<M>, Option<Outcome<R>>)| {
-            let mut reply = place.unwrap_or_else(|| Err(missing.clone()));
+        let entry = |(routee, place): (&Routee<M>, Option<Guarded<Outcome<R>>>)| {
+            let mut reply = place.map_or_else(|| Err(missing.clone()), Guarded::into_inner);
             if let Err(error) = &mut reply {
                 // Does not ask `any`, which may be user code.
                 error.note_target(|| Some(routee.actor().place()?.path()));
@@ -533,15 +533,7 @@ impl<M, R> State<M, R> {
     }
 }
 
-impl<M, R> Drop for State<M, R> {
-    /// Replies that no asker has taken are the user's, and each may panic when it is dropped: of two panics at once the
-    /// second would abort the process.
-    fn drop(&mut self) {
-        self.places.drain(..).for_each(drop_guarded);
-    }
-}
-
-/// Called without the lock. An asker whose time is up takes what there is.
+/// Without the lock. An asker whose time is up takes what there is.
 fn tell(asker: Option<ReplyTo<()>>) {
     if let Some(asker) = asker {
         let _ = asker.deliver((), None);
@@ -574,7 +566,7 @@ impl<M: Send + 'static, R: Send + 'static> Drop for SendGuard<M, R> {
                 .places
                 .iter_mut()
                 .skip(self.made)
-                .for_each(|place| *place = Some(Err(AskError::no_reply())));
+                .for_each(|place| *place = Some(Guarded::new(Err(AskError::no_reply()))));
             state.close_attempts(unasked + 1)
         };
         tell(told);

@@ -10,12 +10,11 @@
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
-use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::spawn::{Held, Plan, spawn_held};
 use crate::actor::turn::apply;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
-use crate::failure::Failure;
 use crate::routing::head::empty_pool::end_if_found_empty;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
@@ -23,13 +22,13 @@ use crate::routing::head::old_tables::WaitingChanges;
 use crate::routing::head::state::{HeadState, Member, Members, check_size};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::path_group;
-use crate::routing::plan::{Initial, MakeRoutee, RouterPlan};
+use crate::routing::plan::{Initial, MakeRoutee, NewRoutee, RouteeSettings, RouterPlan};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::Guarded;
 use std::sync::{Arc as StdArc, OnceLock};
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
@@ -56,108 +55,86 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// Creates the router as the plan says.
-    pub(crate) fn create(self, parent: AnyActorRef) -> Result<Router<M>, SpawnError> {
+    pub(crate) fn create(mut self, parent: AnyActorRef) -> Result<Router<M>, SpawnError> {
         self.check(&parent)?;
-        // The head state needs the head's reference, and the head needs its head state: so the head's first turn is
-        // held back. The first turn comes in any case, also when the logic's code panics below: without a head state
-        // the head fails there, and ends.
-        let head_state: StdArc<OnceLock<StdArc<HeadState<M, L>>>> = StdArc::default();
-        let late = head_state.clone();
+        // Guarded, as the logic below: after a refusal this may be the last to have what is the user's, if the head ends at
+        // once on another thread.
+        let late = Guarded::new(LateState::default());
+        let head = self.hold_head(parent, &late)?;
+        let shared = self.share(head.actor().any_local());
+        let logic = Guarded::new(StdArc::new(self.logic.into_inner()));
+        let (reference, handed_back) = crate::routing::counted_routing::references(&shared, &logic);
+        let controller =
+            self.controller.map(|make| make(&shared.info.head, self.head_dispatcher, StdArc::clone(&logic)));
+        let controller = controller.transpose()?;
+        let shares_queue = self.settings.queue.is_some();
+        let (size, others, make) = self.members.begin(self.settings, &shared)?;
+        let head_state = late.get_or_init(|| {
+            StdArc::new(HeadState {
+                shared: shared.clone(),
+                logic: StdArc::clone(&logic),
+                make,
+                members: Mutex::new(Members::none()),
+                stays_when_empty: self.stays_when_empty || shared.info.resizing.is_some(),
+                shares_queue,
+                strategy: self.strategy,
+                leave: self.leave,
+                old_tables: self.old_tables,
+                controller: controller.as_ref().map(|made| made.actor.clone()),
+                reference: handed_back,
+            })
+        });
+        let routees = head_state.make(size)?;
+        let others = others.into_iter().map(|routee| Member { routee, own: false });
+        head_state.publish(others.chain(routees.iter().map(Member::new)).collect());
+        // Who looks the router up by its path finds what routes.
+        shared.info.head.core().children.set_front(reference.clone());
+        for actor in head_state.list().iter().filter_map(|member| member.routee.watched()) {
+            let _ = shared.info.head.send_system(Control::Adopt(actor));
+        }
+        let head = head.start();
+        routees.into_iter().for_each(NewRoutee::start);
+        if let Some(controller) = controller {
+            controller.held.start();
+        }
+        Ok(Router { reference, head, shared })
+    }
+
+    /// Creates the head, which ends, should the router come to nothing, also by a panic in the user's code.
+    ///
+    /// The head state needs the head's reference, and the head its head state: so the head begins when it is there.
+    fn hold_head(
+        &mut self,
+        parent: AnyActorRef,
+        late: &LateState<M, L>,
+    ) -> Result<Held<Manage<M>>, SpawnError> {
         let plan = Plan {
             parent: Ok(parent),
-            name: self.name,
+            name: self.name.take(),
             dispatcher: self.head_dispatcher.clone(),
             mailbox: MailboxKind::Unbounded,
-            on_failure: self.head_on_failure,
+            on_failure: self.head_on_failure.take(),
             routee_index: 0,
             stash_capacity: None,
         };
+        let late = late.clone();
         let recipe = move |_: &mut Context<Manage<M>>| {
-            let head_state =
-                late.get().cloned().ok_or_else(|| Failure::msg("the router was not completed"))?;
-            Ok(Head { head_state, waiting: WaitingChanges::default() })
+            let head_state = late.get().expect("the router is whole when its head begins").clone();
+            Head { head_state, waiting: WaitingChanges::default() }
         };
-        let held = spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))?;
-        let head = held.actor().any_local();
-        // Dropped before `held`: the drop of `held` lets the head begin.
-        let unmade = AbortGuard(Some(head.clone()));
+        spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))
+    }
+
+    /// Makes the state that the router's reference and its head share.
+    fn share(&mut self, head: AnyActorRef) -> StdArc<SharedRouter<M>> {
         let resizing = self
             .resizer
+            .take()
             .map(|resizer| StdArc::new(Resizing::new(resizer, || apply(Head::<M, L>::triggered))));
         // A pool with a resizer, which the system may have given to it, grows instead of ending.
         let ends_when_found_empty = self.ends_when_found_empty && resizing.is_none();
         let found_empty = ends_when_found_empty.then(end_if_found_empty::<M, L>);
-        let shared = StdArc::new(SharedRouter::<M>::new(head.clone(), resizing, found_empty));
-        let logic = StdArc::new(self.logic.into_inner());
-        let (reference, handed_back) = crate::routing::counted_routing::references(&shared, &logic);
-        let controller = self.controller.map(|make| make(&head, self.head_dispatcher, logic.clone()));
-        let settings = self.settings;
-        let shares_queue = settings.queue.is_some();
-        let (size, others, make) = match self.members {
-            Initial::Pool { size, make, .. } => {
-                let make: StdArc<MakeRoutee<M>> =
-                    StdArc::new(move |head: &AnyActorRef, index| make(head, index, &settings));
-                (size, Ok(Vec::new()), Some(make))
-            }
-            Initial::Group(group) => {
-                (0, Ok(group.into_iter().map(|routee| routee.for_router(&shared.info)).collect()), None)
-            }
-            Initial::Paths { paths, fan_out } => {
-                (0, path_group::routees(&paths, fan_out, &shared.info), None)
-            }
-        };
-        let size =
-            shared.info.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, &shared));
-        let made = StdArc::new(HeadState {
-            shared: shared.clone(),
-            logic,
-            make,
-            members: Mutex::new(Members::none()),
-            stays_when_empty: self.stays_when_empty || shared.info.resizing.is_some(),
-            shares_queue,
-            strategy: self.strategy,
-            leave: self.leave,
-            old_tables: self.old_tables,
-            controller: controller.as_ref().and_then(|made| Some(made.as_ref().ok()?.actor.clone())),
-            reference: handed_back,
-        });
-        let grown = controller.transpose().and_then(|controller| {
-            let others: Vec<Routee<M>> = others?;
-            let mut routees = made.make(size)?;
-            if !others.is_empty() {
-                made.publish(others.into_iter().map(|routee| Member { routee, own: false }).collect());
-            } else {
-                made.publish_with(&mut routees);
-            }
-            // A look-up by the router's path finds the reference that routes.
-            head.core().children.set_front(reference.clone());
-            Ok((routees, controller))
-        });
-        for member in made.list() {
-            if let Some(any) = member.routee.watched() {
-                let _ = head.send_system(Control::Adopt(any));
-            }
-        }
-        let _ = head_state.set(made);
-        match grown {
-            Ok((routees, controller)) => {
-                unmade.made();
-                let head = held.start();
-                drop(routees);
-                if let Some(controller) = controller {
-                    controller.start();
-                }
-                Ok(Router { reference, head, shared })
-            }
-            Err(error) => {
-                // `unmade` may hold the last share of the user's values, if the head ends at once on another thread. So
-                // it is dropped before the error lies where it is returned.
-                drop(unmade);
-                drop(held);
-                drop_guarded(head_state);
-                Err(error)
-            }
-        }
+        StdArc::new(SharedRouter::new(head, resizing, found_empty))
     }
 
     /// Refuses faults that can be seen before anything is created.
@@ -190,24 +167,31 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 }
 
-/// The head of a router that is not complete yet. Should the creation fail, also by a panic in the user's code, the
-/// head stops: without a head state it could only fail, and its supervisor might restart it for ever. Its name is free
-/// at once, since the caller has nothing by which to wait for the end.
-struct AbortGuard(Option<AnyActorRef>);
+/// The head state, which comes when there is a head.
+type LateState<M, L> = StdArc<OnceLock<StdArc<HeadState<M, L>>>>;
 
-impl AbortGuard {
-    fn made(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for AbortGuard {
-    fn drop(&mut self) {
-        if let Some(head) = &self.0 {
-            if let Some(parent) = &head.core().parent {
-                parent.core().children.hand_name_over(head);
+impl<M: Send + 'static> Initial<M> {
+    /// How many routees are to be made, those that exist, and how more are made.
+    fn begin(
+        self,
+        settings: RouteeSettings,
+        shared: &SharedRouter<M>,
+    ) -> Result<FirstMembers<M>, SpawnError> {
+        let info = &shared.info;
+        Ok(match self {
+            Self::Pool { size, make, .. } => {
+                let size =
+                    info.resizing.as_ref().map_or(size, |resizing| resizing.initial_size(size, shared));
+                let make: StdArc<MakeRoutee<M>> =
+                    StdArc::new(move |head: &AnyActorRef, index| make(head, index, &settings));
+                (size, Vec::new(), Some(make))
             }
-            head.stop();
-        }
+            Self::Group(group) => {
+                (0, group.into_iter().map(|routee| routee.for_router(info)).collect(), None)
+            }
+            Self::Paths { paths, fan_out } => (0, path_group::routees(&paths, fan_out, info)?, None),
+        })
     }
 }
+
+type FirstMembers<M> = (usize, Vec<Routee<M>>, Option<StdArc<MakeRoutee<M>>>);

@@ -413,7 +413,7 @@ impl<M: Send + 'static> Default for Capabilities<M> {
     }
 }
 
-/// A routee that a pool has made. Its first turn comes when this is dropped.
+/// A routee that a pool has made, before its first turn.
 pub(crate) enum NewRoutee<M: Send + 'static> {
     /// It takes the router's messages.
     Own(Held<M>),
@@ -427,6 +427,14 @@ impl<M: Send + 'static> NewRoutee<M> {
         match self {
             Self::Own(held) => held.actor(),
             Self::Behind { actor, .. } => actor,
+        }
+    }
+
+    /// Gives the routee its first turn.
+    pub(crate) fn start(self) {
+        match self {
+            Self::Own(held) => drop(held.start()),
+            Self::Behind { held, .. } => held.start(),
         }
     }
 }
@@ -449,7 +457,10 @@ pub(crate) type MakeRoutee<M> = dyn Fn(&AnyActorRef, u32) -> Result<NewRoutee<M>
 
 /// An actor before its first turn whose messages are not those of the router.
 pub(crate) trait HeldBehind: Send {
-    /// Has the actor skip unwanted messages, as [`Answerable::is_bare_wanted`] says.
+    /// Gives the routee its first turn.
+    fn start(self: Box<Self>);
+
+    /// Has the routee skip messages that no asker wants any more, as [`Answerable::is_bare_wanted`] says.
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>);
 }
 

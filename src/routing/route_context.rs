@@ -1,8 +1,7 @@
 //! The way of a message through a router: the context of a logic, and the count of the message's deliveries.
 //!
 //! A routed message is counted as sent once before it comes here, and each outcome is counted once. So the ledger
-//! balances whatever a logic does. A context keeps the number of *open* deliveries: deliveries that are counted as sent
-//! and have no outcome yet. The number begins at 1.
+//! balances whatever a logic does. A context keeps the number of [open](OpenDeliveries) deliveries. The number begins at 1.
 //!
 //! | event | open | in the ledger |
 //! |---|---|---|
@@ -15,9 +14,11 @@
 //! | the logic returns the message | 0 | nothing for that one: the caller that gets it back counts it |
 
 use crate::ask::fork::RouterId;
+use crate::core::accounting::{Account, OpenDeliveries};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::dead_letters::DeadLetters;
 use crate::core::deferred_send::note_copies;
 use crate::core::error::SendError;
 use crate::core::ledger::ThreadCounters;
@@ -41,14 +42,32 @@ enum PassedOver {
     Full,
 }
 
+/// The account of a message that is on its way through a router.
+struct RouterAccount<'a> {
+    row: &'a ThreadCounters,
+    router: &'a RouterInfo,
+}
+
+impl Account for RouterAccount<'_> {
+    #[inline]
+    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+        Some((self.row, self.router.system.dead_letters()))
+    }
+
+    fn message_type(&self) -> &'static str {
+        (self.router.message_type)()
+    }
+
+    fn recipient(&self) -> ActorPath {
+        self.router.head.path()
+    }
+}
+
 /// The context of a logic besides the table: the way of a message through a router.
 pub struct RouteContext<'a> {
-    pub(crate) row: &'a ThreadCounters,
-    router: &'a RouterInfo,
+    open: OpenDeliveries<RouterAccount<'a>>,
     /// The router is a router value, which has an owner.
     of_value: bool,
-    /// Deliveries that are counted as sent and have no outcome yet.
-    open: Cell<u64>,
     /// The deliveries are copies.
     copying: Cell<bool>,
     /// The reason why routees were passed over: full, if any of them was full.
@@ -65,10 +84,8 @@ impl<'a> RouteContext<'a> {
     #[inline]
     pub(crate) fn new(row: &'a ThreadCounters, router: &'a RouterInfo) -> Self {
         Self {
-            row,
-            router,
+            open: OpenDeliveries::one(RouterAccount { row, router }),
             of_value: false,
-            open: Cell::new(1),
             copying: Cell::new(false),
             passed_over: Cell::new(None),
             refusals: Cell::new(0),
@@ -85,6 +102,17 @@ impl<'a> RouteContext<'a> {
         way
     }
 
+    /// This thread's counters of the router's system.
+    #[inline]
+    pub(crate) fn row(&self) -> &'a ThreadCounters {
+        self.open.account.row
+    }
+
+    #[inline]
+    fn router(&self) -> &'a RouterInfo {
+        self.open.account.router
+    }
+
     /// Whether the message goes through a router value, which has an owner.
     #[inline]
     pub(crate) fn is_of_value(&self) -> bool {
@@ -93,20 +121,20 @@ impl<'a> RouteContext<'a> {
 
     /// Whether the message goes through a router value that shares its logic with no other router value.
     pub(super) fn is_of_sole_value(&self) -> bool {
-        self.router.is_of_sole_value()
+        self.router().is_of_sole_value()
     }
 
     /// A number of this router's own that derives from the system's seed.
     #[inline]
     pub fn seed(&self) -> u64 {
-        self.router.seed
+        self.router().seed
     }
 
     /// The system, by whose clock and scheduler a logic may deliver later, too. Such a delivery is sent by
     /// [`ActorRef::tell`], which counts it, and copies are announced by [`copies_later`](Self::copies_later). Costs a
     /// read-modify-write on a line that the whole system shares.
     pub fn system(&self) -> SystemRef {
-        SystemRef::new(self.router.system.clone())
+        SystemRef::new(self.router().system.clone())
     }
 
     /// The router's path, for the log; a router value has none.
@@ -114,23 +142,23 @@ impl<'a> RouteContext<'a> {
         if self.of_value {
             "a router value".into()
         } else {
-            format!("router {}", self.router.head.path()).into()
+            format!("router {}", self.router().head.path()).into()
         }
     }
 
     /// The router's head.
     pub(crate) fn head(&self) -> &AnyActorRef {
-        &self.router.head
+        &self.router().head
     }
 
     /// No routee takes the message, and the logic itself accounts for it.
     pub(crate) fn nobody_took(&self) {
-        self.router.on_no_routee();
+        self.router().on_no_routee();
     }
 
     /// Identifies this router.
     pub(crate) fn id(&self) -> RouterId {
-        self.router.id()
+        self.router().id()
     }
 
     /// Returns how many routees have refused this message: they had stopped, or were routers that were empty or full.
@@ -145,8 +173,7 @@ impl<'a> RouteContext<'a> {
     pub fn copies(&self, copies: usize) {
         let more = copies as u64;
         if more > 1 {
-            self.row.sent(more - 1);
-            self.open.set(self.open.get() + more - 1);
+            self.open.announce(more - 1);
             self.copying.set(true);
             note_copies();
         }
@@ -162,17 +189,10 @@ impl<'a> RouteContext<'a> {
         routee.expect_copies();
     }
 
-    /// A delivery has its outcome.
-    #[inline]
-    fn settle_one(&self) {
-        self.open.set(self.open.get().saturating_sub(1));
-    }
-
     /// Counts a delivery beyond those that were announced.
     #[cold]
     fn count_another(&self) {
-        self.row.sent(1);
-        self.open.set(1);
+        self.open.announce(1);
         self.copying.set(true);
         note_copies();
     }
@@ -185,18 +205,16 @@ impl<'a> RouteContext<'a> {
     /// The message comes back if the routee does not take it.
     #[inline(always)]
     pub fn deliver<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Result<(), SendError<M>> {
-        if self.open.get() == 0 {
+        if self.open.is_empty() {
             self.count_another();
         }
         if self.copying.get() {
             routee.expect_copies();
         }
-        // Settled before the delivery: of several routers behind each other, only the router whose user code unwinds
-        // counts the message. The settlement is taken back if the message comes back.
         match routee.target() {
             Target::Local(actor) => {
-                self.settle_one();
-                routee.push::<true>(actor, message).inspect_err(|_| self.open.set(self.open.get() + 1))
+                self.open.settle_one();
+                routee.push::<true>(actor, message).inspect_err(|_| self.open.take_back())
             }
             Target::Foreign(_) => self.pass_on(routee, message).map_or(Ok(()), Err),
         }
@@ -208,21 +226,21 @@ impl<'a> RouteContext<'a> {
     fn pass_on<M: Send + 'static>(&self, routee: &ActorRef<M>, message: M) -> Option<SendError<M>> {
         let counted = routee.is_counted();
         if counted {
-            self.settle_one();
+            self.open.settle_one();
         }
         match routee.forward_counted(message) {
             Ok(accepted) => {
                 if !counted {
-                    self.settle_one();
+                    self.open.settle_one();
                 }
                 if accepted == DeliveryStatus::Handled {
-                    self.row.handled(1);
+                    self.row().handled(1);
                 }
                 None
             }
             Err(refused) => {
                 if counted {
-                    self.open.set(self.open.get() + 1);
+                    self.open.take_back();
                 }
                 Some(refused)
             }
@@ -305,7 +323,7 @@ impl<'a> RouteContext<'a> {
     /// Makes a copy that came back a dead letter.
     pub(crate) fn refuse_copy<M: Send + 'static>(&self, routee: &ActorRef<M>, refused: SendError<M>) {
         if routee.is_counted() {
-            self.settle_one();
+            self.open.settle_one();
             routee.dead_letter(refused);
         } else {
             let reason = DeadLetterReason::of(&refused);
@@ -315,7 +333,7 @@ impl<'a> RouteContext<'a> {
 
     /// Makes the message a dead letter of the router's.
     pub(crate) fn count_dead_letter<M: Send + 'static>(&self, message: M, reason: DeadLetterReason) {
-        self.bury_for(message, reason, || self.router.head.path());
+        self.bury_for(message, reason, || self.router().head.path());
     }
 
     fn bury_for<M: Send + 'static>(
@@ -324,15 +342,15 @@ impl<'a> RouteContext<'a> {
         reason: DeadLetterReason,
         recipient: impl FnOnce() -> ActorPath,
     ) {
-        self.settle_one();
-        self.row.dead_lettered(1);
-        self.router.system.dead_letters().publish_dead_letter(message, reason, recipient);
+        self.open.settle_one();
+        self.row().dead_lettered(1);
+        self.router().system.dead_letters().publish_dead_letter(message, reason, recipient);
     }
 
     /// Another part accounts for the open deliveries.
     #[inline]
     pub(crate) fn forget_open(&self) {
-        self.open.set(0);
+        self.open.settle_all();
     }
 }
 
@@ -344,51 +362,14 @@ impl RouteContext<'_> {
     pub(crate) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
         match done {
             Ok(()) => self.settle(),
-            Err(_) => self.settle_but_one(),
-        }
-    }
-
-    /// As [`settle`](Self::settle), but a single delivery is handed back.
-    #[cold]
-    fn settle_but_one(&self) {
-        match self.open.replace(0) {
-            // The logic has delivered the message, and returns another.
-            0 => self.row.sent(1),
-            1 => {}
-            more => self.count_lost(more - 1, DeadLetterReason::NoRoutee),
+            Err(_) => self.open.hand_one_back(DeadLetterReason::NoRoutee),
         }
     }
 
     /// The logic is done, and returns nothing: a message that it has let fall is a dead letter.
     #[inline]
     pub(crate) fn settle(&self) {
-        self.settle_as(DeadLetterReason::NoRoutee);
-    }
-
-    #[inline]
-    fn settle_as(&self, reason: DeadLetterReason) {
-        let lost = self.open.replace(0);
-        if lost > 0 {
-            self.count_lost(lost, reason);
-        }
-    }
-
-    /// Counts dead letters of messages that exist no more.
-    #[cold]
-    fn count_lost(&self, lost: u64, reason: DeadLetterReason) {
-        self.row.dead_lettered(lost);
-        for _ in 0..lost {
-            let router = self.router;
-            router.system.dead_letters().publish(reason, (router.message_type)(), || router.head.path());
-        }
-    }
-}
-
-impl Drop for RouteContext<'_> {
-    /// User code has unwound: the messages that it held no longer exist, and the ledger must still count them.
-    #[inline]
-    fn drop(&mut self) {
-        self.settle_as(DeadLetterReason::Panicked);
+        self.open.lose_rest(DeadLetterReason::NoRoutee);
     }
 }
 

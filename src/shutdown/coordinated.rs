@@ -9,7 +9,7 @@ use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
 use crate::sync::{Condvar, Mutex, lock};
-use crate::util::panic::{Guarded, drop_guarded, quietly};
+use crate::util::panic::{Guarded, quietly};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
@@ -59,13 +59,8 @@ pub(crate) enum Stage {
 pub(crate) struct Task {
     pub(crate) number: u64,
     pub(crate) name: String,
+    /// It holds what is the user's guarded.
     pub(crate) work: Work,
-}
-
-/// Drops tasks that will not run, each by itself: closures are the user's, and a second destructor that panicked while
-/// the panic of a first one unwinds would end the process.
-pub(crate) fn drop_tasks(tasks: Vec<Vec<Task>>) {
-    tasks.into_iter().flatten().for_each(|task| drop_guarded(task.work));
 }
 
 impl Coordinator {
@@ -122,8 +117,8 @@ impl Extension for Coordinator {
         };
         self.over.notify_all();
         warn_of_unrun(system, "ended", &unrun);
-        // A task that holds the system would keep itself in memory.
-        drop_tasks(dropped);
+        // One that holds the system would keep itself in memory.
+        drop(dropped);
     }
 
     /// The system is dropped while actors run that may never end. The tasks are kept, since a handle may still begin a
@@ -221,8 +216,6 @@ impl CoordinatedShutdown {
                 state.tasks[index].push(Task { number, name: name.to_owned(), work });
                 number
             } else {
-                drop(state);
-                drop_guarded(work);
                 return Err(AddTaskError::TooLate { phase: phase.to_owned(), task: name.to_owned() });
             }
         };
@@ -359,9 +352,7 @@ impl TaskHandle {
                 Some(tasks.remove(place))
             })
         };
-        let is_cancelled = removed.is_some();
-        drop_guarded(removed);
-        is_cancelled
+        removed.is_some()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
 use crate::settings::phases::Phase;
-use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, ShutdownRun, Stage, Task, drop_tasks};
+use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, ShutdownRun, Stage, Task};
 use crate::shutdown::report::{
     PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
     TaskReport,
@@ -91,7 +91,7 @@ fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
         std::mem::take(&mut state.tasks)
     };
     coordinator.over.notify_all();
-    drop_tasks(dropped);
+    drop(dropped);
 }
 
 fn run_phases(
@@ -198,10 +198,7 @@ fn skip(core: &SystemCore, name: &str, tasks: Vec<Task>) -> PhaseReport {
             tasks.len()
         );
     });
-    let skipped = |task: Task| {
-        drop_guarded(task.work);
-        TaskReport::new(task.name, TaskOutcome::Skipped, Duration::ZERO)
-    };
+    let skipped = |task: Task| TaskReport::new(task.name, TaskOutcome::Skipped, Duration::ZERO);
     let tasks = tasks.into_iter().map(skipped).collect();
     PhaseReport { name: name.to_owned(), outcome: PhaseOutcome::Skipped, took: Duration::ZERO, tasks }
 }

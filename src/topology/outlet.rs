@@ -9,7 +9,7 @@ use crate::core::multi_send::{Copier, Copies, SendOp};
 use crate::core::system::SystemRef;
 use crate::sync::OnceLock;
 use crate::topology::wraps::{Wraps, taken_back};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -41,16 +41,8 @@ pub(crate) struct Routes<M> {
     pub clone: Option<fn(&M) -> M>,
 }
 
-impl<M> Drop for Routes<M> {
-    /// Drops each condition under a guard. A condition is the user's, and its drop may panic: of two panics at once the
-    /// second would abort the process.
-    fn drop(&mut self) {
-        self.list.drain(..).flat_map(|route| route.conditions).for_each(drop_guarded);
-    }
-}
-
 /// A condition says whether a message takes a route.
-pub(crate) type Condition<M> = Box<dyn Fn(&M) -> bool + Send + Sync>;
+pub(crate) type Condition<M> = Guarded<Box<dyn Fn(&M) -> bool + Send + Sync>>;
 
 /// A route is all routing of a single type of message from a group to another.
 pub(crate) struct Route<M> {

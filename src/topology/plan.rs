@@ -15,7 +15,7 @@ use crate::topology::member::{GroupMember, IntoMember};
 use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
 use crate::topology::start::StartState;
 use crate::topology::wraps::Wraps;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::Guarded;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -437,7 +437,7 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         M: Clone + Send + 'static,
         E: Wraps<M> + Send + 'static,
     {
-        self.add_route(to, Some(Box::new(when)), Some(M::clone)).expect("it can be cloned");
+        self.add_route(to, Some(Guarded::new(Box::new(when))), Some(M::clone)).expect("it can be cloned");
         self
     }
 
@@ -467,7 +467,7 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         M: Send + 'static,
         E: Wraps<M> + Send + 'static,
     {
-        self.add_route(to, Some(Box::new(when)), None)?;
+        self.add_route(to, Some(Guarded::new(Box::new(when))), None)?;
         Ok(self)
     }
 
@@ -517,7 +517,6 @@ impl<D: Send + 'static> DeclaredGroup<D> {
             }
             Ok(())
         });
-        drop_guarded(when);
         added?;
         self.topology.change(self.index, |entry| {
             let same = |other: &&mut RouteEdge| {

@@ -8,7 +8,7 @@ use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{AnsweredBy, ReplyDestination, ReplyTo};
 use crate::core::dead_letters::is_unread;
 use crate::sync::{Mutex, lock};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -79,7 +79,7 @@ enum ReplyCollector<R> {
     All {
         /// `None` before the request is sent, and once the asker has been told.
         asker: Option<ReplyTo<()>>,
-        replies: Replies<R>,
+        replies: Vec<Guarded<Result<R, RequestError>>>,
     },
 }
 
@@ -109,9 +109,9 @@ impl<R: Send + 'static> ReplySet<R> {
         let left = state.open - usize::from(state.is_sending);
         drop(state);
         match gathering {
-            Some(ReplyCollector::All { asker: _, mut replies }) => {
-                replies.extend((0..left).map(|_| Err(RequestError::TimedOut)));
-                replies
+            Some(ReplyCollector::All { asker: _, replies }) => {
+                let timed_out = (0..left).map(|_| Err(RequestError::TimedOut));
+                replies.into_iter().map(Guarded::into_inner).chain(timed_out).collect()
             }
             _ => Vec::new(),
         }
@@ -145,7 +145,7 @@ impl<R: Send + 'static> ReplySet<R> {
                     Some(ReplySetCompletion::Reply(asker, reply))
                 }
                 (Some(ReplyCollector::All { asker: Some(asker), replies }), Ok(reply)) if asker.wanted() => {
-                    replies.push(Ok(reply));
+                    replies.push(Guarded::new(Ok(reply)));
                     state.take_if_over()
                 }
                 // The asker does not wait any more.
@@ -195,7 +195,9 @@ impl<R: Send + 'static> State<R> {
             Some(ReplyCollector::Any { is_ignored, .. }) => {
                 *is_ignored |= count > 0 && error == RequestError::Ignored
             }
-            Some(ReplyCollector::All { replies, .. }) => replies.extend((0..count).map(|_| Err(error))),
+            Some(ReplyCollector::All { replies, .. }) => {
+                replies.extend((0..count).map(|_| Guarded::new(Err(error))));
+            }
             None => {}
         }
     }
@@ -212,16 +214,6 @@ impl<R: Send + 'static> State<R> {
             asker,
             if is_ignored { AskError::no_reply() } else { AskError::undeliverable() },
         ))
-    }
-}
-
-impl<R> Drop for State<R> {
-    /// Drops each reply that was not taken under a guard. A reply is the user's, and its drop may panic: of two panics
-    /// at once the second would abort the process.
-    fn drop(&mut self) {
-        if let Some(ReplyCollector::All { replies, .. }) = self.gathering.take() {
-            replies.into_iter().for_each(drop_guarded);
-        }
     }
 }
 

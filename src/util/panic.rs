@@ -2,6 +2,7 @@
 
 use crate::util::panic;
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,15 +17,17 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
 /// A value of a user's type that is dropped together with other values. A panic in its drop is caught here. Uncaught,
 /// the second of two such panics would abort the process.
 #[derive(Clone)]
-pub struct Guarded<T>(Option<T>);
+pub struct Guarded<T>(ManuallyDrop<T>);
 
 impl<T> Guarded<T> {
     pub fn new(value: T) -> Self {
-        Self(Some(value))
+        Self(ManuallyDrop::new(value))
     }
 
-    pub fn into_inner(mut self) -> T {
-        self.0.take().expect("it is there until it is dropped")
+    pub fn into_inner(self) -> T {
+        let mut guard = ManuallyDrop::new(self);
+        // SAFETY: the guard is not dropped, so nothing uses the value there again.
+        unsafe { ManuallyDrop::take(&mut guard.0) }
     }
 }
 
@@ -33,21 +36,20 @@ impl<T> Deref for Guarded<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("it is there until it is dropped")
+        &self.0
     }
 }
 
 impl<T> DerefMut for Guarded<T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("it is there until it is dropped")
+        &mut self.0
     }
 }
 
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
-            crate::util::panic::drop_guarded(value);
-        }
+        // SAFETY: the guard is being dropped, so nothing uses the value there again.
+        drop_guarded(unsafe { ManuallyDrop::take(&mut self.0) });
     }
 }
 
@@ -111,9 +113,12 @@ mod tests {
         }
 
         let dropped = AtomicUsize::new(0);
-        let list: Vec<_> = (0..3).map(|_| Guarded::new(Sore(&dropped))).collect();
+        let mut list: Vec<_> = (0..4).map(|_| Guarded::new(Sore(&dropped))).collect();
+        let taken = list.pop().map(Guarded::into_inner);
         drop(list);
         assert_eq!(dropped.load(Ordering::Relaxed), 3);
+        drop_guarded(taken);
+        assert_eq!(dropped.load(Ordering::Relaxed), 4);
     }
 
     #[test]

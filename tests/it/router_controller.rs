@@ -165,11 +165,16 @@ impl RoutingLogic<u64> for Picky {
 }
 
 #[test]
-fn the_controller_of_a_router_that_was_not_completed_never_begins() {
+fn neither_routees_nor_the_controller_of_a_router_that_was_not_completed_begin() {
     let system = at_once();
     let asked = Arc::<AtomicUsize>::default();
-    let counted = asked.clone();
-    let plan = system.router("pool").pool(2, workers().0).logic(Picky).head_dispatcher("at-once");
+    let (counted, made) = (asked.clone(), asked.clone());
+    let worker = workers().0;
+    let recipe = move |ctx: &mut Context<u64>| {
+        made.fetch_add(1, Ordering::SeqCst);
+        worker(ctx)
+    };
+    let plan = system.router("pool").pool(2, recipe).logic(Picky).head_dispatcher("at-once");
     let plan = plan.controller(move |_: &Arc<Picky>, ctx| greeting(&counted, ctx));
     assert_eq!(panic_of(|| drop(plan.spawn())), "planted");
     wait_until(|| system.actor_at("/user/pool").is_err());

@@ -11,32 +11,20 @@ use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Plan, spawn_held};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::failure::Failure;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::plan::RouterPlan;
+use crate::routing::plan::{HeldBehind, RouterPlan};
 use crate::routing::router::Router;
 use crate::selection::lookup::LookupError;
 use crate::util::panic::Guarded;
-use std::any::Any;
-use std::sync::{Arc as StdArc, OnceLock};
+use std::sync::Arc as StdArc;
 
 /// The controller's name below the head.
 const NAME: &str = "routingLogicController";
 
-/// A controller before its first turn, which comes when this is dropped. Unless the router is complete, the controller
-/// ends in that turn without having been made.
+/// A controller before its first turn.
 pub(crate) struct HeldController {
     pub actor: AnyActorRef,
-    router_is_complete: StdArc<OnceLock<()>>,
-    /// A `Held`, of any type of message.
-    _first_turn: Box<dyn Any>,
-}
-
-impl HeldController {
-    /// The router routes: lets the controller begin.
-    pub(crate) fn start(self) {
-        let _ = self.router_is_complete.set(());
-    }
+    pub held: Box<dyn HeldBehind>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
@@ -113,15 +101,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 routee_index: 0,
                 stash_capacity: None,
             };
-            let router_is_complete: StdArc<OnceLock<()>> = StdArc::default();
-            let is_complete = router_is_complete.clone();
-            let recipe = ByContext(move |ctx: &mut Context<C::Message>| match is_complete.get() {
-                Some(()) => recipe(&logic, ctx).into_actor(),
-                None => Err(Failure::msg("the router was not completed")),
-            });
+            let recipe = ByContext(move |ctx: &mut Context<C::Message>| recipe(&logic, ctx));
             let held = spawn_held::<C, _>(plan, recipe)?;
-            let actor = held.actor().any_local();
-            Ok(HeldController { actor, router_is_complete, _first_turn: Box::new(held) })
+            Ok(HeldController { actor: held.actor().any_local(), held: Box::new(held) })
         }));
         self
     }

@@ -18,6 +18,7 @@ use crate::routing::head::old_tables::WaitingChanges;
 use crate::routing::head::removal::watch;
 use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
+use crate::routing::plan::NewRoutee;
 use crate::routing::routees::Routee;
 use crate::sync::lock;
 use crate::util::panic::drop_guarded;
@@ -205,9 +206,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     fn set_size(&mut self, size: usize, ctx: &mut Context<Manage<M>>) -> Result<(), ManageError> {
         let before = self.head_state.count();
         if size > before {
-            let mut made = self.head_state.make(size - before).map_err(ManageError::Spawn)?;
-            self.head_state.publish_with(&mut made);
+            let made = self.head_state.make(size - before).map_err(ManageError::Spawn)?;
+            self.head_state.publish_with(&made);
             self.head_state.list()[before..].iter().for_each(|member| watch(ctx, &member.routee));
+            made.into_iter().for_each(NewRoutee::start);
         } else if size < before {
             let mut staying = self.head_state.list();
             let leaving = staying.split_off(size);

@@ -19,6 +19,10 @@ use std::sync::Arc as StdArc;
 pub(crate) const ROUTEES_MAX: usize = 1 << 24;
 
 impl<B: Send + 'static> HeldBehind for Held<B> {
+    fn start(self: Box<Self>) {
+        Held::start(*self);
+    }
+
     fn skip_unwanted(&mut self, is_wanted: Option<Box<dyn Any>>) {
         if let Some(is_wanted) = is_wanted.and_then(|is_wanted| is_wanted.downcast().ok()) {
             self.skip_unless(*is_wanted);
@@ -68,30 +72,12 @@ pub(crate) struct Member<M: Send + 'static> {
     pub own: bool,
 }
 
-/// Routees that the pool has made, before their first turns. Routees that are not [listed](HeadState::publish_with)
-/// when this is dropped end.
-pub(crate) struct NewRoutees<M: Send + 'static> {
-    routees: Vec<NewRoutee<M>>,
-    are_listed: bool,
-}
-
-impl<M: Send + 'static> Drop for NewRoutees<M> {
-    fn drop(&mut self) {
-        if !self.are_listed {
-            self.routees.iter().for_each(|routee| routee.actor().stop());
-        }
-        // The routee that was made first begins first.
-        self.routees.drain(..).for_each(drop);
-    }
-}
-
-impl<M: Send + 'static> NewRoutees<M> {
-    fn members(&self) -> impl Iterator<Item = Member<M>> {
-        self.routees.iter().map(|made| Member { routee: Routee::new(made.actor().clone()), own: true })
-    }
-}
-
 impl<M: Send + 'static> Member<M> {
+    /// A routee that the pool has made.
+    pub(crate) fn new(made: &NewRoutee<M>) -> Self {
+        Self { routee: Routee::new(made.actor().clone()), own: true }
+    }
+
     pub(crate) fn into_info(self) -> RouteeInfo<M> {
         let restarts = self.routee.watched().map_or(0, |actor| actor.restarts());
         RouteeInfo { routee: self.routee, is_own: self.own, restarts }
@@ -132,18 +118,18 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     }
 
     /// Makes `count` more routees, or none.
-    pub(crate) fn make(&self, count: usize) -> Result<NewRoutees<M>, SpawnError> {
-        let mut made = NewRoutees { routees: Vec::new(), are_listed: false };
+    pub(crate) fn make(&self, count: usize) -> Result<Vec<NewRoutee<M>>, SpawnError> {
+        let mut made = Vec::new();
         let Some(make) = &self.make else { return Ok(made) };
         check_size(self.count().saturating_add(count), &|| self.shared.info.head.path().to_string())?;
-        made.routees.reserve(count);
+        made.reserve(count);
         for _ in 0..count {
             let index = {
                 let mut members = lock(&self.members);
                 let next = members.next_index.wrapping_add(1);
                 std::mem::replace(&mut members.next_index, next)
             };
-            made.routees.push(make(&self.shared.info.head, index)?);
+            made.push(make(&self.shared.info.head, index)?);
         }
         Ok(made)
     }
@@ -165,13 +151,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
         drop(former);
     }
 
-    /// As [`publish`](Self::publish), with routees that are made and have their first turns when `made` is
-    /// dropped.
-    pub(crate) fn publish_with(&self, made: &mut NewRoutees<M>) {
+    /// As [`publish`](Self::publish), with routees that are made, and are to be started.
+    pub(crate) fn publish_with(&self, made: &[NewRoutee<M>]) {
         let mut list = self.list();
-        list.extend(made.members());
+        list.extend(made.iter().map(Member::new));
         self.publish(list);
-        made.are_listed = true;
     }
 }
 
