@@ -76,13 +76,13 @@
 //! | an actor for each key | [`group`], [the guide](guide::topology) |
 //! | services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
-//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`](pattern::Backoff) |
-//! | bounded mailboxes, and mailboxes in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
-//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`](selection::Selection) |
-//! | to receive outside actors | [`Inbox`](pattern::Inbox) |
-//! | timers and time in tests | [`Context::after`], [`ManualClock`](time::ManualClock) |
-//! | timers with names, a receive timeout | [`Context::timers`], [`Context::set_receive_timeout`] |
-//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`](pattern::Behaviors) |
+//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
+//! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
+//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
+//! | to receive outside actors | [`Inbox`] |
+//! | timers and time in tests | [`Context::timers`], [`ManualClock`] |
+//! | a receive timeout | [`Context::set_receive_timeout`] |
+//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
 //! | code that runs later, outside actors | [`SystemRef::task_timer`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |
@@ -199,19 +199,31 @@ pub mod supervision {
 
 /// Timers: of an actor, and of code outside actors.
 pub mod timers {
-    pub use crate::actor::timer_table::{TimerKey, TimerName};
-    pub use crate::actor::timers::NamedTimers;
+    pub use crate::actor::timer_table::TimerKey;
+    pub use crate::actor::timers::ActorTimers;
     pub use crate::pattern::task_timer::{Cancellable, ScheduleError, TaskTimer};
 }
 
 pub use crate::actor::actor::{Actor, HandlerResult};
 pub use crate::actor::context::Context;
-pub use crate::ask::ask::{Ask, Asker};
-pub use crate::ask::error::AskError;
-pub use crate::ask::reply::{Call, ReplyTo, Request};
-pub use crate::core::actor_ref::ActorRef;
-pub use crate::core::any_actor_ref::AnyActorRef;
-pub use crate::core::build_error::BuildError;
+pub use crate::actor::receive_timeout::ReceiveTimeoutError;
+pub use crate::actor::recipe::IntoActor;
+pub use crate::actor::skip_unwanted::SkippingBuilder;
+pub use crate::actor::stash::StashError;
+pub use crate::actor::timer_table::TimerKey;
+pub use crate::actor::timers::ActorTimers;
+pub use crate::actor::watch::WatchError;
+pub use crate::ask::ask::{Ask, Asker, PendingReply};
+pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
+pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
+pub use crate::ask::expiring::Expiring;
+pub use crate::ask::fork::{Answerable, Attempt};
+pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
+pub use crate::ask::traced::TracedReply;
+pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
+pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
+pub use crate::core::ask_counts::ReplyCounts;
+pub use crate::core::build_error::{AliasFault, BuildError};
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};

@@ -10,8 +10,8 @@ use std::fmt;
 pub(crate) struct OwnTimers<M> {
     pub(crate) next: u64,
     pub(crate) armed: HashMap<u64, Timer<M>>,
-    /// The numbers of the timers in `armed` that have names.
-    pub(crate) named: HashMap<TimerName, u64>,
+    /// The numbers of those in `armed` that have names.
+    pub(crate) named: HashMap<TimerKey, u64>,
 }
 
 impl<M> Default for OwnTimers<M> {
@@ -20,56 +20,86 @@ impl<M> Default for OwnTimers<M> {
     }
 }
 
-/// The key of a single timer of a single actor, to cancel it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TimerKey(pub(crate) u64);
+impl<M> OwnTimers<M> {
+    /// The number of the timer in `armed` that has this key or name.
+    pub(crate) fn number(&self, key: &TimerKey) -> Option<u64> {
+        self.named.get(key).copied().or_else(|| match key.0 {
+            Key::Number(number) => self.armed.contains_key(&number).then_some(number),
+            Key::Name { .. } => None,
+        })
+    }
+}
 
 pub(crate) struct Timer<M> {
     pub(crate) what: What<M>,
     pub(crate) handle: TimerHandle,
-    pub(crate) name: Option<TimerName>,
+    pub(crate) name: Option<TimerKey>,
 }
 
-/// The name of a timer, by which its actor finds it again; see [`Context::timers`](crate::Context::timers).
+/// Says which timer of an actor is meant; see [`Context::timers`](crate::Context::timers).
 ///
-/// Made from a text, a number, or both: `"flush"`, `7`, `("session", 7)`. A text that is part of the program
-/// costs no allocation.
+/// A start returns the key of its timer, which no other timer ever has. A name is a key, too: it is made from a text, a
+/// number, or both: `"flush"`, `7`, `("session", 7)`. A text that is part of the program costs no allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TimerName {
-    text: Cow<'static, str>,
-    number: Option<u64>,
+pub struct TimerKey(Key);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// The timer's own number.
+    Number(u64),
+    Name {
+        text: Cow<'static, str>,
+        number: Option<u64>,
+    },
 }
 
-impl From<&'static str> for TimerName {
+impl TimerKey {
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self(Key::Number(number))
+    }
+
+    fn name(text: impl Into<Cow<'static, str>>, number: Option<u64>) -> Self {
+        Self(Key::Name { text: text.into(), number })
+    }
+}
+
+impl From<&TimerKey> for TimerKey {
+    fn from(key: &TimerKey) -> Self {
+        key.clone()
+    }
+}
+
+impl From<&'static str> for TimerKey {
     fn from(text: &'static str) -> Self {
-        Self { text: text.into(), number: None }
+        Self::name(text, None)
     }
 }
 
-impl From<String> for TimerName {
+impl From<String> for TimerKey {
     fn from(text: String) -> Self {
-        Self { text: text.into(), number: None }
+        Self::name(text, None)
     }
 }
 
-impl From<u64> for TimerName {
+impl From<u64> for TimerKey {
     fn from(number: u64) -> Self {
-        Self { text: "".into(), number: Some(number) }
+        Self::name("", Some(number))
     }
 }
 
-impl From<(&'static str, u64)> for TimerName {
+impl From<(&'static str, u64)> for TimerKey {
     fn from((text, number): (&'static str, u64)) -> Self {
-        Self { text: text.into(), number: Some(number) }
+        Self::name(text, Some(number))
     }
 }
 
-impl fmt::Display for TimerName {
+impl fmt::Display for TimerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number {
-            None => f.write_str(&self.text),
-            Some(number) if self.text.is_empty() => number.fmt(f),
-            Some(number) => write!(f, "{} {number}", self.text),
+        match &self.0 {
+            Key::Number(number) => write!(f, "#{number}"),
+            Key::Name { text, number: None } => f.write_str(text),
+            Key::Name { text, number: Some(number) } if text.is_empty() => number.fmt(f),
+            Key::Name { text, number: Some(number) } => write!(f, "{text} {number}"),
         }
     }
 }

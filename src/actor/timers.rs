@@ -4,7 +4,7 @@
 //! not in `armed` has no effect: its timer was cancelled, replaced, or set by an earlier state.
 
 use crate::actor::context::Context;
-use crate::actor::timer_table::{Timer, TimerKey, TimerName};
+use crate::actor::timer_table::{Timer, TimerKey};
 use crate::failure::{Failure, guarded};
 use crate::time::timers::TimerHandle;
 use crate::util::panic::drop_guarded;
@@ -20,26 +20,27 @@ pub(crate) enum What<M> {
 /// The shortest time between two ticks of one timer.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The named timers of an actor, from [`Context::timers`].
-pub struct NamedTimers<'a, M: Send + 'static> {
+/// The timers of an actor, from [`Context::timers`].
+///
+/// Each start returns the key by which its timer is cancelled. A timer that is [`named`](Self::named) is found by its
+/// name, too, and replaces the timer that had the name before.
+pub struct ActorTimers<'a, M: Send + 'static> {
     ctx: &'a mut Context<M>,
+    /// The name of the timer that is started next.
+    name: Option<TimerKey>,
 }
 
 impl<M: Send + 'static> Context<M> {
-    /// Sends `message` to this actor once, `delay` from now, never early. The message takes its place in the mailbox
-    /// when the time has come. The timer is cancelled when the actor restarts or stops. The timer thread runs since the
-    /// system was built, so no timer is refused for want of the thread.
+    /// Sends `message` to this actor once, `delay` from now: short for [`timers().once(..)`](ActorTimers::once).
+    #[doc(alias = "send_after")]
     pub fn after(&mut self, delay: Duration, message: M) -> TimerKey {
-        let due = self.now().saturating_add(delay);
-        self.arm(due, What::Once(message), None)
+        self.timers().once(delay, message)
     }
 
-    /// Sends a message made by `make` every `period` from now on, at a fixed rate. A tick that is handled late does not
-    /// delay the next tick. Ticks that are missed altogether are skipped: the next tick is set when the present tick is
-    /// handled. So after a [`ManualClock`](crate::time::ManualClock) was moved, let the actor handle its tick (an ask will
-    /// show) before moving it again.
-    ///
-    /// A period below 1 millisecond is taken as 1 millisecond.
+    /// Sends this actor a message made by `make` every `period` from now on: short for
+    /// [`timers().fixed_rate(period, period, make)`](ActorTimers::fixed_rate), which skips the ticks that were missed.
+    /// So after a [`ManualClock`](crate::time::ManualClock) was moved, let the actor handle its tick (an ask will show)
+    /// before moving it again.
     ///
     /// ```
     /// use pointsman::time::ManualClock;
@@ -79,14 +80,16 @@ impl<M: Send + 'static> Context<M> {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "send_interval")]
     pub fn every(&mut self, period: Duration, make: impl FnMut() -> M + Send + 'static) -> TimerKey {
         let period = period.max(SHORTEST);
-        let due = self.now().saturating_add(period);
-        self.arm(due, What::Every { period, due, make: Box::new(make) }, None)
+        self.timers().fixed_rate(period, period, make)
     }
 
-    /// The timers that have names. A new timer replaces the timer of the same name. The message of a timer that was
-    /// cancelled or replaced, or whose actor has restarted, is not received any more, even if it was queued already.
+    /// The timers of this actor: messages to itself, later or again and again. When a timer has been cancelled or
+    /// replaced, or its actor restarted, its message is not received any more, even if it was queued already. Else the
+    /// message takes its place in the mailbox when the time has come. The thread that keeps the time runs since the
+    /// system was built, so a timer is not refused for want of one.
     ///
     /// All are cancelled before [`restarting`](crate::Actor::restarting) and before [`stopped`](crate::Actor::stopped).
     /// As in Akka, except that a fixed rate skips the ticks that it missed.
@@ -114,7 +117,7 @@ impl<M: Send + 'static> Context<M> {
     ///         match message {
     ///             BatchMsg::Add(item) => {
     ///                 self.open.push(item);
-    ///                 ctx.timers().start_single("flush", Duration::from_secs(1), BatchMsg::Flush);
+    ///                 ctx.timers().named("flush").once(Duration::from_secs(1), BatchMsg::Flush);
     ///             }
     ///             BatchMsg::Flush => self.flushed.append(&mut self.open),
     ///             BatchMsg::Flushed(reply_to) => drop(reply_to.send(self.flushed.clone())),
@@ -137,14 +140,8 @@ impl<M: Send + 'static> Context<M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn timers(&mut self) -> NamedTimers<'_, M> {
-        NamedTimers { ctx: self }
-    }
-
-    fn arm(&mut self, due: Duration, what: What<M>, name: Option<TimerName>) -> TimerKey {
-        let (number, handle) = self.set_timer(due);
-        self.enlist(number, Timer { what, handle, name });
-        TimerKey(number)
+    pub fn timers(&mut self) -> ActorTimers<'_, M> {
+        ActorTimers { ctx: self, name: None }
     }
 
     /// Puts a timer into the lists.
@@ -178,10 +175,9 @@ impl<M: Send + 'static> Context<M> {
         })
     }
 
-    /// Cancels a timer. Returns true if its message will not arrive, although the message may have been on its way.
-    /// Returns false if the message has arrived already (or, for a repeated timer, if it was cancelled before).
-    pub fn cancel(&mut self, timer: TimerKey) -> bool {
-        let Some(armed) = self.disarm(timer.0) else { return false };
+    /// Cancels the timer of this number; false if there is none.
+    fn cancel_timer(&mut self, number: u64) -> bool {
+        let Some(armed) = self.disarm(number) else { return false };
         self.core().system.timers().cancel(armed.handle);
         drop_guarded(armed.what);
         true
@@ -238,82 +234,92 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
-impl<M: Send + 'static> NamedTimers<'_, M> {
+impl<M: Send + 'static> ActorTimers<'_, M> {
+    /// Names the timer that is started next; a timer of this name that is still there is cancelled then.
+    #[must_use = "the timer is not started yet"]
+    pub fn named(mut self, name: impl Into<TimerKey>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Sends `message` to this actor once, `delay` from now, never early. The timer is gone when its message
     /// is received.
-    pub fn start_single(&mut self, name: impl Into<TimerName>, delay: Duration, message: M) {
-        self.start(name.into(), delay, |_| What::Once(message));
+    #[doc(alias = "start_single_timer")]
+    pub fn once(&mut self, delay: Duration, message: M) -> TimerKey {
+        self.start(delay, |_| What::Once(message))
     }
 
     /// Sends a message made by `make`, first `initial` from now, and then again `delay` after each was received. A
     /// message that is received late delays all later messages. A delay below 1 millisecond is taken as 1 millisecond.
     ///
     /// A panic of `make` fails the actor, and ends the timer.
-    pub fn start_fixed_delay(
+    pub fn fixed_delay(
         &mut self,
-        name: impl Into<TimerName>,
         initial: Duration,
         delay: Duration,
         make: impl FnMut() -> M + Send + 'static,
-    ) {
+    ) -> TimerKey {
         let delay = delay.max(SHORTEST);
-        self.start(name.into(), initial, |_| What::Delayed { delay, make: Box::new(make) });
+        self.start(initial, |_| What::Delayed { delay, make: Box::new(make) })
     }
 
-    /// Sends a message made by `make`, first `initial` from now, and then at whole multiples of `period` after that. A
-    /// message that is received late does not delay the next message. Messages that were missed altogether are skipped,
-    /// not sent in a burst, as with [`Context::every`]. A period below 1 millisecond is taken as 1 millisecond.
+    /// Sends a message made by `make`, first `initial` from now, and then at whole multiples of `period` after
+    /// that: one that is received late does not make the next one late. Those that were missed altogether are
+    /// skipped, not sent in a burst: the next one is set when this one is handled. A period below 1 millisecond is
+    /// taken as 1 millisecond.
     ///
     /// A panic of `make` fails the actor, and ends the timer.
-    pub fn start_fixed_rate(
+    pub fn fixed_rate(
         &mut self,
-        name: impl Into<TimerName>,
         initial: Duration,
         period: Duration,
         make: impl FnMut() -> M + Send + 'static,
-    ) {
+    ) -> TimerKey {
         let period = period.max(SHORTEST);
-        self.start(name.into(), initial, |due| What::Every { period, due, make: Box::new(make) });
+        self.start(initial, |due| What::Every { period, due, make: Box::new(make) })
     }
 
-    fn start(&mut self, name: TimerName, delay: Duration, what: impl FnOnce(Duration) -> What<M>) {
-        self.cancel(name.clone());
-        let due = self.ctx.now().saturating_add(delay);
-        self.ctx.arm(due, what(due), Some(name));
-    }
-
-    /// Returns whether a timer of this name is set and has not been received, or repeats.
-    pub fn is_active(&self, name: impl Into<TimerName>) -> bool {
-        self.number(&name.into()).is_some()
-    }
-
-    /// Cancels the timer of this name. Returns true if there was a timer: then its message will not be received,
-    /// although it may have been on its way.
-    pub fn cancel(&mut self, name: impl Into<TimerName>) -> bool {
-        match self.number(&name.into()) {
-            Some(number) => self.ctx.cancel(TimerKey(number)),
-            None => false,
+    fn start(&mut self, delay: Duration, what: impl FnOnce(Duration) -> What<M>) -> TimerKey {
+        let name = self.name.take();
+        if let Some(number) = name.as_ref().and_then(|name| self.number(name)) {
+            self.ctx.cancel_timer(number);
         }
+        let due = self.ctx.now().saturating_add(delay);
+        let (number, handle) = self.ctx.set_timer(due);
+        self.ctx.enlist(number, Timer { what: what(due), handle, name });
+        TimerKey::of_number(number)
+    }
+
+    /// Whether a timer of this key or name is set and has not been received, or goes on.
+    pub fn is_active(&self, key: impl Into<TimerKey>) -> bool {
+        self.number(&key.into()).is_some()
+    }
+
+    /// Cancels the timer of this key or name. True if its message will not be received, although it may have been on
+    /// its way; false if it has been received already (or, for a repeated one, was cancelled before).
+    pub fn cancel(&mut self, key: impl Into<TimerKey>) -> bool {
+        self.number(&key.into()).is_some_and(|number| self.ctx.cancel_timer(number))
     }
 
     /// Cancels all timers that have names.
-    pub fn cancel_all(&mut self) {
+    #[doc(alias = "cancel_all")]
+    pub fn cancel_named(&mut self) {
         let numbers: Vec<u64> = self.ctx.private(|private| {
             private.extras.iter().flat_map(|extras| extras.timers.named.values().copied()).collect()
         });
         for number in numbers {
-            self.ctx.cancel(TimerKey(number));
+            self.ctx.cancel_timer(number);
         }
     }
 
-    fn number(&self, name: &TimerName) -> Option<u64> {
-        self.ctx.private(|private| private.extras.as_ref()?.timers.named.get(name).copied())
+    fn number(&self, key: &TimerKey) -> Option<u64> {
+        self.ctx.private(|private| private.extras.as_ref()?.timers.number(key))
     }
 }
 
-impl<M: Send + 'static> fmt::Debug for NamedTimers<'_, M> {
+impl<M: Send + 'static> fmt::Debug for ActorTimers<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamedTimers").field("of", &self.ctx.path()).finish_non_exhaustive()
+        f.debug_struct("ActorTimers").field("of", &self.ctx.path()).finish_non_exhaustive()
     }
 }
 

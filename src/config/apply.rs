@@ -264,21 +264,16 @@ fn recipe(
         DispatcherType::WorkStealing | DispatcherType::Alias => Dispatcher::work_stealing().into(),
     });
     // The keys that all types have.
-    let (throughput, deadline, mailboxes) = match &mut recipe {
-        Dispatcher::WorkStealing(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
-        Dispatcher::Blocking(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
-        Dispatcher::Pinned(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
-        Dispatcher::CallingThread(it) => (&mut it.throughput, &mut it.deadline, &mut it.mailboxes),
-    };
+    let options = recipe.options_mut();
     if let Some(messages) = section.throughput {
-        *throughput = messages.u32();
+        options.throughput = messages.u32();
     }
-    set(deadline, section.deadline);
+    set(&mut options.deadline, section.deadline);
     if let Some(mailbox) = &section.mailbox {
-        mailboxes.own = Some(mailbox.as_str().into());
+        options.mailbox = Some(mailbox.as_str().into());
     }
     if let Some(requirement) = section.requires_mailbox {
-        mailboxes.required = Some(match requirement {
+        options.required_mailbox = Some(match requirement {
             Requirement::Bounded => MailboxRequirement::Bounded,
             Requirement::Unbounded => MailboxRequirement::Unbounded,
             Requirement::Sorted => MailboxRequirement::Sorted,

@@ -17,7 +17,7 @@ use crate::core::extensions::Extension;
 use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemRef;
 use crate::dispatch::dispatcher::{Dispatcher, default_thread_count};
-use crate::dispatch::mailbox_defaults::Mailboxes;
+use crate::dispatch::options::DispatcherOptions;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxRequirement, OverflowPolicy};
 use crate::settings::deployment::Deployment;
 use crate::system_settings::SystemSettings;
@@ -139,19 +139,13 @@ fn supervision(strategy: &Strategy, notes: &mut Vec<String>) -> SupervisionSecti
 }
 
 fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> DispatcherSection {
-    let (throughput, deadline) = match recipe {
-        Dispatcher::WorkStealing(it) => (it.throughput, it.deadline),
-        Dispatcher::Blocking(it) => (it.throughput, it.deadline),
-        Dispatcher::Pinned(it) => (it.throughput, it.deadline),
-        Dispatcher::CallingThread(it) => (it.throughput, it.deadline),
-    };
-    let Mailboxes { own, required } = recipe.mailboxes();
+    let DispatcherOptions { throughput, deadline, mailbox, required_mailbox } = recipe.options();
     let mut section = DispatcherSection {
         kind: Some(kind_of(recipe)),
-        throughput: Some(whole(throughput.into())),
+        throughput: Some(whole((*throughput).into())),
         deadline: deadline.map(Span),
         idle_shutdown: recipe.idle_shutdown().map(Span),
-        requires_mailbox: required.map(|required| match required {
+        requires_mailbox: required_mailbox.map(|required| match required {
             MailboxRequirement::Bounded => Requirement::Bounded,
             MailboxRequirement::Unbounded => Requirement::Unbounded,
             MailboxRequirement::Sorted => Requirement::Sorted,
@@ -159,7 +153,7 @@ fn dispatcher(name: &str, recipe: &Dispatcher, notes: &mut Vec<String>) -> Dispa
         }),
         ..DispatcherSection::default()
     };
-    match own.as_ref().map(|own| &own.0) {
+    match mailbox.as_ref().map(|mailbox| &mailbox.0) {
         None => {}
         Some(Choice::Name(mailbox)) => section.mailbox = Some(mailbox.clone()),
         Some(Choice::Recipe(mailbox)) => {

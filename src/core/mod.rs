@@ -10,8 +10,9 @@ pub(crate) mod recipient; // recipients behind a reference that are no actors
 pub(crate) mod fn_recipient; // a function behind a reference
 pub(crate) mod cell; // the memory of an actor, counted
 pub(crate) mod children; // a parent's children
-pub(crate) mod control; // messages that govern an actor's life
-pub(crate) mod strategy; // the directives of a parent about failures
+pub(crate) mod control; // what governs an actor's life
+pub(crate) mod strategy; // what a parent does about a failure
+pub(crate) mod restart_delay; // how long restarts wait
 pub(crate) mod pending_send; // sends that wait for room
 pub(crate) mod deferred_send; // requests that wait for room with their asker
 pub(crate) mod multi_send; // one message to several recipients, with its accounting

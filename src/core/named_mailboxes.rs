@@ -2,7 +2,7 @@
 
 use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::dispatch::mailbox_defaults::Mailboxes as OfDispatcher;
+use crate::dispatch::options::DispatcherOptions;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 pub struct Mailboxes {
     /// By name.
     pub named: BTreeMap<String, Mailbox>,
-    /// The settings of dispatchers, by the name of the dispatcher.
-    pub of_dispatchers: BTreeMap<String, OfDispatcher>,
+    /// The options of dispatchers, by the name of the dispatcher.
+    pub(crate) of_dispatchers: BTreeMap<String, DispatcherOptions>,
 }
 
 impl Mailboxes {
@@ -35,12 +35,13 @@ impl Mailboxes {
             }
         }
         for (name, dispatcher) in dispatchers {
-            let says = dispatcher.mailboxes().clone();
-            let own = says.own.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
+            let says = dispatcher.options().clone();
+            let own =
+                says.mailbox.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
             own.unwrap_or(Ok(()))
                 .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
-            // A dispatcher without settings need not be looked up for each new actor.
-            if says.own.is_some() || says.required.is_some() {
+            // What says nothing need not be looked up for each new actor.
+            if says.mailbox.is_some() || says.required_mailbox.is_some() {
                 all.of_dispatchers.insert(name.clone(), says);
             }
         }

@@ -1,6 +1,6 @@
 //! A dispatcher is a recipe for the threads that actors run on; a system starts the recipe's running form.
 
-use crate::dispatch::mailbox_defaults::Mailboxes;
+use crate::dispatch::options::DispatcherOptions;
 use crate::dispatch::running::Running;
 use crate::dispatch::{blocking, calling_thread};
 
@@ -11,9 +11,6 @@ use crate::scheduler::pool;
 use crate::scheduler::pool::{Pool, TurnHooks};
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// Messages that an actor handles in one turn before it makes room for others.
-const THROUGHPUT_DEFAULT: u32 = 64;
 
 /// How long a blocking thread waits for work before it ends.
 const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
@@ -44,12 +41,10 @@ pub enum Dispatcher {
 pub struct WorkStealing {
     pub(crate) thread_count: Option<usize>,
     pub(crate) pin_to: Option<Vec<usize>>,
-    pub(crate) throughput: u32,
-    pub(crate) deadline: Option<Duration>,
     pub(crate) idle_shutdown: Option<Duration>,
     pub(crate) spin: Duration,
     pub(crate) lifo: bool,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) options: DispatcherOptions,
 }
 
 /// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
@@ -58,28 +53,22 @@ pub struct WorkStealing {
 pub struct Blocking {
     pub(crate) thread_count: RangeInclusive<usize>,
     pub(crate) keep_alive: Duration,
-    pub(crate) throughput: u32,
-    pub(crate) deadline: Option<Duration>,
     pub(crate) idle_shutdown: Option<Duration>,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) options: DispatcherOptions,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Pinned {
-    pub(crate) throughput: u32,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) options: DispatcherOptions,
 }
 
 /// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CallingThread {
-    pub(crate) throughput: u32,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) mailboxes: Mailboxes,
+    pub(crate) options: DispatcherOptions,
 }
 
 /// The kind of a dispatcher.
@@ -105,12 +94,10 @@ impl Dispatcher {
         WorkStealing {
             thread_count: None,
             pin_to: None,
-            throughput: THROUGHPUT_DEFAULT,
-            deadline: None,
             idle_shutdown: None,
             spin: Duration::from_micros(5),
             lifo: true,
-            mailboxes: Mailboxes::NONE,
+            options: DispatcherOptions::DEFAULT,
         }
     }
 
@@ -120,16 +107,14 @@ impl Dispatcher {
         Blocking {
             thread_count: 1..=64,
             keep_alive: KEEP_ALIVE_DEFAULT,
-            throughput: THROUGHPUT_DEFAULT,
-            deadline: None,
             idle_shutdown: None,
-            mailboxes: Mailboxes::NONE,
+            options: DispatcherOptions::DEFAULT,
         }
     }
 
     /// One thread for each actor, from its start to its end.
     pub fn pinned() -> Pinned {
-        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
+        Pinned { options: DispatcherOptions::DEFAULT }
     }
 
     /// No threads: a thread that sends a message runs the actor, and the actor has handled the message when the send
@@ -175,7 +160,7 @@ impl Dispatcher {
     /// # }
     /// ```
     pub fn calling_thread() -> CallingThread {
-        CallingThread { throughput: THROUGHPUT_DEFAULT, deadline: None, mailboxes: Mailboxes::NONE }
+        CallingThread { options: DispatcherOptions::DEFAULT }
     }
 
     /// Returns the kind of this dispatcher.
@@ -210,11 +195,11 @@ impl Dispatcher {
                 Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
             }
             Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
-            Self::Pinned(recipe) => {
-                PinnedThreads::start(name, recipe.throughput, recipe.deadline).map(Running::Pinned)
+            Self::Pinned(Pinned { options }) => {
+                PinnedThreads::start(name, options.throughput, options.deadline).map(Running::Pinned)
             }
-            Self::CallingThread(recipe) => {
-                calling_thread::Limits::new(recipe.throughput, recipe.deadline).map(Running::CallingThread)
+            Self::CallingThread(CallingThread { options }) => {
+                calling_thread::Limits::new(options.throughput, options.deadline).map(Running::CallingThread)
             }
         }
     }
@@ -235,21 +220,6 @@ impl WorkStealing {
     /// Linux, a thread that a handler starts itself is.
     pub fn pin_to(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
         self.pin_to = Some(cores.into_iter().collect());
-        self
-    }
-
-    /// Messages that an actor handles in one turn at most, at least 1. Default: 64. A turn that takes long
-    /// may end earlier, see [`lifo`](Self::lifo).
-    pub fn throughput(mut self, message_count: u32) -> Self {
-        self.throughput = message_count;
-        self
-    }
-
-    /// How long a turn may go on handling messages, counted from its first message. The turn ends with the message that
-    /// is being handled then, as if [`throughput`](Self::throughput) were used up. Default: no limit. Zero: each turn
-    /// handles one message.
-    pub fn deadline(mut self, length: Duration) -> Self {
-        self.deadline = Some(length);
         self
     }
 
@@ -299,8 +269,8 @@ impl WorkStealing {
         };
         pool::Settings {
             pin_to: self.pin_to.clone(),
-            throughput: self.throughput,
-            deadline: self.deadline,
+            throughput: self.options.throughput,
+            deadline: self.options.deadline,
             spin: self.spin,
             lifo: self.lifo,
             ..pool::Settings::new(name, thread_count)
@@ -321,18 +291,6 @@ impl Blocking {
         self
     }
 
-    /// Messages that an actor handles in one turn, at least 1. Default: 64.
-    pub fn throughput(mut self, message_count: u32) -> Self {
-        self.throughput = message_count;
-        self
-    }
-
-    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
-    pub fn deadline(mut self, length: Duration) -> Self {
-        self.deadline = Some(length);
-        self
-    }
-
     /// Lets all threads end, the lower bound included, when there has been no actor for so long: see
     /// [`WorkStealing::idle_shutdown`]. Default: the lower bound stays until the system ends.
     pub fn idle_shutdown(mut self, after: Duration) -> Self {
@@ -345,62 +303,9 @@ impl Blocking {
             name: name.to_owned(),
             thread_count: self.thread_count.clone(),
             keep_alive: Some(self.keep_alive),
-            throughput: self.throughput,
-            deadline: self.deadline,
+            throughput: self.options.throughput,
+            deadline: self.options.deadline,
         }
-    }
-}
-
-impl Pinned {
-    /// Messages that an actor handles in one turn, at least 1. Default: 64.
-    pub fn throughput(mut self, message_count: u32) -> Self {
-        self.throughput = message_count;
-        self
-    }
-
-    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
-    pub fn deadline(mut self, length: Duration) -> Self {
-        self.deadline = Some(length);
-        self
-    }
-}
-
-impl CallingThread {
-    /// Messages that an actor handles in one turn, at least 1, before the other actors in the thread's queue have their
-    /// turns. Default: 64.
-    pub fn throughput(mut self, message_count: u32) -> Self {
-        self.throughput = message_count;
-        self
-    }
-
-    /// How long a turn may go on handling messages: see [`WorkStealing::deadline`].
-    pub fn deadline(mut self, length: Duration) -> Self {
-        self.deadline = Some(length);
-        self
-    }
-}
-
-impl From<WorkStealing> for Dispatcher {
-    fn from(recipe: WorkStealing) -> Self {
-        Self::WorkStealing(recipe)
-    }
-}
-
-impl From<Blocking> for Dispatcher {
-    fn from(recipe: Blocking) -> Self {
-        Self::Blocking(recipe)
-    }
-}
-
-impl From<Pinned> for Dispatcher {
-    fn from(recipe: Pinned) -> Self {
-        Self::Pinned(recipe)
-    }
-}
-
-impl From<CallingThread> for Dispatcher {
-    fn from(recipe: CallingThread) -> Self {
-        Self::CallingThread(recipe)
     }
 }
 

@@ -3,12 +3,15 @@
 //! A [`Dispatcher`] describes the threads; the builder of the system names it, and an actor, a router or a group chooses
 //! it by that name.
 //!
-//! | dispatcher | threads | for |
-//! |---|---|---|
-//! | [`WorkStealing`] | few threads that never wait, one per core | most actors |
-//! | [`Blocking`] | a pool that grows | handlers that block |
-//! | [`Pinned`] | one thread for each actor | actors that may not share a thread |
-//! | [`CallingThread`] | none: the thread that wakes an actor runs it | tests |
+//! `OnDemand` lets the threads of the first two end while they have no actors.
+//!
+//! The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Home`, which says where
+//! the actor's token goes. A shared queue in front of several actors (`balancing`) is no home of its own: the actors
+//! run on their own dispatcher, and take their messages from the queue.
+//!
+//! Two files serve several of these:
+//! * `threads.rs` joins threads that come and go;
+//! * `options.rs` has what all kinds of dispatchers are told: the limits of turns, and the rules for mailboxes.
 
 // In the place of all these, `stepping.rs` runs actors on the thread of a test. `on_demand.rs` lets the threads of the
 // first two end while they have no actors.
@@ -26,7 +29,7 @@ pub(crate) mod stepping; // actors run on the thread of a test
 pub(crate) mod on_demand; // threads that end while they have no actors
 pub(crate) mod threads; // joins threads that come and go
 pub(crate) mod shared_queue; // one queue in front of several actors
-pub(crate) mod mailbox_defaults; // rules of a dispatcher for mailboxes
+pub(crate) mod options; // what all kinds of dispatchers are told
 pub(crate) mod may_block; // whether the calling thread may wait
 
 pub use crate::dispatch::dispatcher::{

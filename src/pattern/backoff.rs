@@ -21,6 +21,7 @@ use crate::core::deferred_send::{are_deferred, not_put_off, put_off};
 use crate::core::error::{SendError, SpawnError};
 use crate::core::pending_send::Watch;
 use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::restart_delay::RestartDelay;
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
 use crate::core::system::SystemRef;
 use crate::settings::backoff_error::BackoffError;
@@ -47,8 +48,7 @@ use std::time::Duration;
 #[must_use = "nothing is created before `spawn_backoff`"]
 pub struct Backoff<M> {
     trigger: Trigger,
-    min: Duration,
-    max: Duration,
+    delay: RestartDelay,
     jitter: f64,
     reset: Reset,
     limit: Restart,
@@ -97,8 +97,7 @@ impl<M: Send + 'static> Backoff<M> {
     fn new(trigger: Trigger, min: Duration, max: Duration) -> Self {
         Self {
             trigger,
-            min,
-            max,
+            delay: RestartDelay::doubling(min, max),
             jitter: 0.0,
             reset: Reset::AfterMin,
             limit: Restart::always(),
@@ -191,11 +190,11 @@ impl<M: Send + 'static> Backoff<M> {
     }
 
     fn check(&self) -> Result<(), BackoffError> {
-        let (min, max) = (self.min, self.max);
+        let RestartDelay { min, max, .. } = self.delay;
         if min.is_zero() {
             return Err(BackoffError::ZeroMin);
         }
-        if max < min {
+        if !self.delay.is_in_order() {
             return Err(BackoffError::MaxBelowMin { min, max });
         }
         if !(0.0..=1.0).contains(&self.jitter) {
@@ -211,33 +210,25 @@ impl<M: Send + 'static> Backoff<M> {
 
     fn quiet(&self) -> Option<Duration> {
         match self.reset {
-            Reset::AfterMin => Some(self.min),
+            Reset::AfterMin => Some(self.delay.min),
             Reset::After(quiet) => Some(quiet),
             Reset::Manual => None,
         }
     }
 }
 
-/// Returns the delay of the creation after `count` others; `random` is from 0 to 1.
-fn delay(count: u32, min: Duration, max: Duration, jitter: f64, random: f64) -> Duration {
-    let mut capped = min;
-    for _ in 0..count {
-        if capped >= max {
-            break;
-        }
-        capped = capped.saturating_mul(2).min(max);
-    }
-    let more = Duration::try_from_secs_f64(capped.as_secs_f64() * jitter * random);
-    // The jitter comes after the cap; a delay that overflows becomes the longest delay.
-    more.ok().and_then(|more| capped.checked_add(more)).unwrap_or(max)
+/// Lengthens a delay by a part of itself; `random` is from 0 to 1. A sum that overflows is `longest`.
+fn with_jitter(delay: Duration, jitter: f64, random: f64, longest: Duration) -> Duration {
+    let more = Duration::try_from_secs_f64(delay.as_secs_f64() * jitter * random);
+    more.ok().and_then(|more| delay.checked_add(more)).unwrap_or(longest)
 }
 
 impl<M> fmt::Debug for Backoff<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Backoff")
             .field("trigger", &self.trigger)
-            .field("min", &self.min)
-            .field("max", &self.max)
+            .field("min", &self.delay.min)
+            .field("max", &self.delay.max)
             .field("jitter", &self.jitter)
             .field("reset", &self.reset)
             .field("limit", &self.limit)
@@ -370,7 +361,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
         self.child = None;
         self.shared.child.replace(None);
         if let Some(quiet) = self.quiet.take() {
-            ctx.cancel(quiet);
+            ctx.timers().cancel(quiet);
         }
         // Ordering: Relaxed in both; see `strategy`.
         let failed = self.shared.failed.load(Ordering::Relaxed);
@@ -382,8 +373,8 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
             return Ok(());
         }
         let random = self.random.random();
-        let delay = delay(self.count, settings.min, settings.max, settings.jitter, random);
-        ctx.after(delay, Manage::Create);
+        let delay = settings.delay.after(self.count);
+        ctx.after(with_jitter(delay, settings.jitter, random, settings.delay.max), Manage::Create);
         self.set_count(self.count.saturating_add(1));
         Ok(())
     }
@@ -711,21 +702,10 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_doubles_up_to_the_cap_and_the_jitter_comes_after_it() {
-        let delays: Vec<u64> = (0..6).map(|n| delay(n, SECOND, 10 * SECOND, 0.0, 0.5).as_secs()).collect();
-        assert_eq!(delays, [1, 2, 4, 8, 10, 10]);
-        assert_eq!(delay(4, SECOND, 10 * SECOND, 0.5, 1.0), 15 * SECOND);
-        assert_eq!(delay(0, SECOND, 10 * SECOND, 1.0, 0.5), 3 * SECOND / 2);
-    }
-
-    #[test]
-    fn a_delay_that_overflows_is_the_longest() {
-        for count in [64, u32::MAX] {
-            assert_eq!(delay(count, SECOND, Duration::MAX, 0.0, 0.0), Duration::MAX);
-            assert_eq!(delay(count, SECOND, 10 * SECOND, 0.0, 0.0), 10 * SECOND);
-        }
-        let nanosecond = Duration::from_nanos(1);
-        assert_eq!(delay(40, nanosecond, Duration::MAX, 0.0, 0.0), Duration::from_nanos(1 << 40));
-        assert_eq!(delay(64, SECOND, Duration::MAX, 1.0, 1.0), Duration::MAX);
+    fn the_jitter_comes_after_the_cap_and_an_overflow_is_the_longest_delay() {
+        assert_eq!(with_jitter(10 * SECOND, 0.5, 1.0, 10 * SECOND), 15 * SECOND);
+        assert_eq!(with_jitter(SECOND, 1.0, 0.5, 10 * SECOND), 3 * SECOND / 2);
+        assert_eq!(with_jitter(SECOND, 0.0, 0.5, 10 * SECOND), SECOND);
+        assert_eq!(with_jitter(Duration::MAX, 1.0, 1.0, Duration::MAX), Duration::MAX);
     }
 }

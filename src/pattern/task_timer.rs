@@ -35,12 +35,12 @@ use std::time::Duration;
 
 /// Runs code later, or again and again, on a dispatcher; from [`SystemRef::task_timer`].
 ///
-/// For work that belongs to an actor use the actor's own timers ([`Context::timers`], [`Context::after`]), which end
-/// with the actor. This is for work that belongs to no actor.
+/// For what belongs to an actor use the actor's own timers ([`Context::timers`]), which end
+/// with it. This is for what belongs to none.
 ///
-/// The tasks of a dispatcher run in sequence. A task that takes long delays the others; give it a dispatcher of its own
-/// ([`SystemRef::task_timer_on`]) or an actor. In the [`Ledger`](crate::Ledger) each run is a message to the runner,
-/// `/system/task_timer-…`.
+/// Tasks of one dispatcher run one after the other: one that takes long delays the others, and belongs on a
+/// dispatcher of its own ([`SystemRef::scheduler_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
+/// run is a message to the runner, `/system/scheduler-…`.
 ///
 /// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at
 /// once. When the system ends, tasks that wait are dropped, except for [tasks that run at the
@@ -205,7 +205,7 @@ impl TaskTimer {
     /// The longest delay or period: some 292 million years.
     pub const DELAY_MAX: Duration = Duration::from_millis(u64::MAX >> 1);
 
-    /// Runs `task` once, `delay` from now; at once if that is zero.
+    /// Runs `task` once, `delay` from now; at once if that is zero. A task that tells: `move || actor.tell(message)`.
     ///
     /// # Errors
     ///
@@ -262,23 +262,7 @@ impl TaskTimer {
         self.schedule(initial, Repeat::Every(period), false, repeated(task))
     }
 
-    /// Sends `message` to `target`, `delay` from now.
-    ///
-    /// # Errors
-    ///
-    /// As [`once`](Self::once); the message is dropped.
-    pub fn tell_once<M: Send + 'static>(
-        &self,
-        delay: Duration,
-        target: &ActorRef<M>,
-        message: impl Into<M>,
-    ) -> Result<Cancellable, ScheduleError> {
-        let (target, message) = (target.clone(), message.into());
-        self.once(delay, move || target.tell(message))
-    }
-
-    /// As [`fixed_delay`](Self::fixed_delay): sends each message that `make` makes to `target`, until the target has
-    /// ended.
+    /// As [`fixed_delay`](Self::fixed_delay): sends what `make` makes to `target`, until that has ended.
     ///
     /// # Errors
     ///

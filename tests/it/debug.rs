@@ -60,7 +60,7 @@ fn what_an_actor_prints_of_itself_and_its_system_says_what_it_is() {
     let of_type = std::any::type_name::<Tell>();
     let expected = [
         "Context { path: /user/p, .. }".to_owned(),
-        "NamedTimers { of: /user/p, .. }".to_owned(),
+        "ActorTimers { of: /user/p, .. }".to_owned(),
         "ActorBuilder { parent: ".to_owned(),
         format!("ActorRef<{of_type}>(/user/p#{uid})"),
         format!("AnyRef(/user/p#{uid})"),

@@ -203,7 +203,8 @@ fn messages_are_sent_until_the_target_has_ended() {
             Ok(())
         })
     };
-    scheduler.tell_once(MS, &actor, noted("once")).unwrap();
+    let target = actor.clone();
+    scheduler.once(MS, move || target.tell(noted("once"))).unwrap();
     let delay = scheduler.tell_fixed_delay(2 * MS, 2 * MS, &actor, move || noted("delay")).unwrap();
     let rate = scheduler.tell_fixed_rate(3 * MS, 3 * MS, &actor, move || noted("rate")).unwrap();
     for _ in 0..4 {

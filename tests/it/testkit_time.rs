@@ -63,7 +63,7 @@ fn cancel_tells_the_truth_whoever_is_first() {
         let target = actor.clone();
         act(&other, move |_, _| {
             act(&target, move |_, ctx| {
-                on_cancel.tell(if ctx.cancel(timer) { "cancelled" } else { "too late" });
+                on_cancel.tell(if ctx.timers().cancel(timer) { "cancelled" } else { "too late" });
                 Ok(())
             });
             Ok(())

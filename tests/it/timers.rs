@@ -65,14 +65,17 @@ fn cancel_tells_the_truth_even_of_a_tick_that_is_queued() {
     let stage = Stage::threads("cancel");
     let actor = stage.spawn(&stage.role("a"));
     let waiting = after(&actor, 10 * MS, "never");
-    assert_eq!(query(&actor, move |_, ctx| (ctx.cancel(waiting), ctx.cancel(waiting))), Ok((true, false)));
+    assert_eq!(
+        query(&actor, move |_, ctx| (ctx.timers().cancel(&waiting), ctx.timers().cancel(&waiting))),
+        Ok((true, false))
+    );
     let queued = after(&actor, 10 * MS, "never");
     let (release, held) = channel::<()>();
     let (inside, is_inside) = channel();
     act(&actor, move |puppet, ctx| {
         inside.send(())?;
         let _ = held.recv();
-        puppet.note(ctx.cancel(queued));
+        puppet.note(ctx.timers().cancel(queued));
         Ok(())
     });
     is_inside.soon().unwrap();
@@ -82,7 +85,7 @@ fn cancel_tells_the_truth_even_of_a_tick_that_is_queued() {
     let fired = after(&actor, 10 * MS, "fired");
     stage.clock.advance(10 * MS);
     assert_eq!(settled(&stage, &actor), ["a fired"]);
-    assert_eq!(query(&actor, move |_, ctx| ctx.cancel(fired)), Ok(false));
+    assert_eq!(query(&actor, move |_, ctx| ctx.timers().cancel(fired)), Ok(false));
     stage.end(&["a Stopped 1"]);
 }
 
@@ -122,7 +125,10 @@ fn a_repeated_timer_keeps_its_rate_and_skips_what_it_missed() {
     assert_eq!(count(Duration::from_secs(60 * 24 * 3600) + 5 * MS), 5);
     assert_eq!(count(4 * MS), 5);
     assert_eq!(count(MS), 6);
-    assert_eq!(query(&actor, move |_, ctx| (ctx.cancel(key), ctx.cancel(key))), Ok((true, false)));
+    assert_eq!(
+        query(&actor, move |_, ctx| (ctx.timers().cancel(&key), ctx.timers().cancel(&key))),
+        Ok((true, false))
+    );
     assert_eq!(count(100 * MS), 6);
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
@@ -277,11 +283,10 @@ fn a_named_timer_is_active_until_its_message_is_received() {
     let stage = Stage::turns();
     let actor = stage.spawn(&stage.role("a"));
     query(&actor, |_, ctx| {
-        ctx.timers().start_single("one", 10 * MS, flag("one"));
-        ctx.timers().start_single(1, 20 * MS, flag("number"));
-        ctx.timers().start_single(("one", 1), 30 * MS, flag("both"));
-        ctx.timers().start_single(
-            String::from("two"),
+        ctx.timers().named("one").once(10 * MS, flag("one"));
+        ctx.timers().named(1).once(20 * MS, flag("number"));
+        ctx.timers().named(("one", 1)).once(30 * MS, flag("both"));
+        ctx.timers().named(String::from("two")).once(
             40 * MS,
             Tell::new(|puppet, ctx| {
                 puppet.note(ctx.timers().is_active("two"));
@@ -298,7 +303,7 @@ fn a_named_timer_is_active_until_its_message_is_received() {
     assert_eq!(active(&actor, &["one", "two"]), [false, true]);
     stage.clock.advance(30 * MS);
     assert_eq!(settled(&stage, &actor), ["a number", "a both", "a false"]);
-    query(&actor, |_, ctx| ctx.timers().cancel_all()).unwrap();
+    query(&actor, |_, ctx| ctx.timers().cancel_named()).unwrap();
     stage.clock.advance(10 * MS);
     assert_eq!(settled(&stage, &actor), ["a nameless"]);
     stage.end(&["a Stopped 1"]);
@@ -311,25 +316,27 @@ fn nothing_is_received_of_a_timer_that_was_replaced_or_cancelled_even_if_it_was_
     let clock = stage.clock.clone();
     query(&actor, move |puppet, ctx| {
         for name in ["replaced", "cancelled"] {
-            ctx.timers().start_single(name, MS, flag("never"));
+            ctx.timers().named(name).once(MS, flag("never"));
         }
-        ctx.timers().start_single("kept", MS, flag("kept"));
+        ctx.timers().named("kept").once(MS, flag("kept"));
         // All of them are queued now.
         clock.advance(MS);
-        ctx.timers().start_single("replaced", MS, flag("second"));
+        let replaced = ctx.timers().named("replaced").once(MS, flag("third"));
+        let second = ctx.timers().named("replaced").once(MS, flag("second"));
+        puppet.note((ctx.timers().cancel(&replaced), ctx.timers().is_active(&second)));
         puppet.note((ctx.timers().cancel("cancelled"), ctx.timers().cancel("cancelled")));
     })
     .unwrap();
     assert_eq!(active(&actor, &["replaced", "cancelled", "kept"]), [true, false, false]);
-    assert_eq!(settled(&stage, &actor), ["a Started 1", "a (true, false)", "a kept"]);
+    assert_eq!(settled(&stage, &actor), ["a Started 1", "a (false, true)", "a (true, false)", "a kept"]);
     stage.clock.advance(MS);
     assert_eq!(settled(&stage, &actor), ["a second"]);
     let clock = stage.clock.clone();
     act(&actor, move |_, ctx| {
-        ctx.timers().start_single("all", MS, flag("never"));
-        ctx.timers().start_fixed_rate("rate", MS, MS, || flag("never"));
+        ctx.timers().named("all").once(MS, flag("never"));
+        ctx.timers().named("rate").fixed_rate(MS, MS, || flag("never"));
         clock.advance(MS);
-        ctx.timers().cancel_all();
+        ctx.timers().cancel_named();
         Ok(())
     });
     assert!(settled(&stage, &actor).is_empty());
@@ -343,8 +350,8 @@ fn a_fixed_delay_goes_on_from_when_its_message_was_received_and_a_fixed_rate_kee
     let stage = Stage::threads("beats");
     let actor = stage.spawn(&stage.role("a"));
     query(&actor, |_, ctx| {
-        ctx.timers().start_fixed_delay("delay", 5 * MS, 10 * MS, || flag("delay"));
-        ctx.timers().start_fixed_rate("rate", 5 * MS, 10 * MS, || flag("rate"));
+        ctx.timers().named("delay").fixed_delay(5 * MS, 10 * MS, || flag("delay"));
+        ctx.timers().named("rate").fixed_rate(5 * MS, 10 * MS, || flag("rate"));
     })
     .unwrap();
     assert_eq!(settled(&stage, &actor), ["a Started 1"]);
@@ -378,12 +385,12 @@ fn a_message_may_set_its_timer_anew_and_cancel_a_repeated_one() {
         let anew = || {
             Tell::new(|puppet, ctx: &mut Context<Tell>| {
                 puppet.note("first");
-                ctx.timers().start_single("again", MS, flag("second"));
+                ctx.timers().named("again").once(MS, flag("second"));
                 Ok(())
             })
         };
-        ctx.timers().start_single("again", MS, anew());
-        ctx.timers().start_fixed_delay("once", MS, MS, || {
+        ctx.timers().named("again").once(MS, anew());
+        ctx.timers().named("once").fixed_delay(MS, MS, || {
             Tell::new(|puppet, ctx: &mut Context<Tell>| {
                 puppet.note(ctx.timers().cancel("once"));
                 Ok(())
@@ -411,13 +418,13 @@ impl Hooks {
 impl Actor for Hooks {
     type Message = Tell;
     fn receive(&mut self, _: Tell, ctx: &mut Context<Tell>) -> HandlerResult {
-        ctx.timers().start_single("timer", MS, flag("never"));
+        ctx.timers().named("timer").once(MS, flag("never"));
         self.see("receive", ctx);
         Err(Failure::msg("as told"))
     }
     fn started(&mut self, ctx: &mut Context<Tell>) -> HandlerResult {
         self.see("started", ctx);
-        ctx.timers().start_single("timer", MS, flag("never"));
+        ctx.timers().named("timer").once(MS, flag("never"));
         Ok(())
     }
     fn stopped(&mut self, ctx: &mut Context<Tell>) {
@@ -425,7 +432,7 @@ impl Actor for Hooks {
     }
     fn restarting(&mut self, _: &Failure, ctx: &mut Context<Tell>) -> HandlerResult {
         self.see("restarting", ctx);
-        ctx.timers().start_single("timer", MS, flag("never"));
+        ctx.timers().named("timer").once(MS, flag("never"));
         Ok(())
     }
 }
@@ -447,7 +454,6 @@ fn hooks_at_the_end_of_a_state_see_no_timer_active() {
 
 #[test]
 fn the_name_of_a_timer_is_shown() {
-    use pointsman::timers::TimerName;
-    let names: [TimerName; 4] = ["flush".into(), 7.into(), ("session", 7).into(), String::from("own").into()];
+    let names: [TimerKey; 4] = ["flush".into(), 7.into(), ("session", 7).into(), String::from("own").into()];
     assert_eq!(names.map(|name| name.to_string()), ["flush", "7", "session 7", "own"]);
 }

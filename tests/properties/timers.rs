@@ -11,7 +11,7 @@
 use crate::support::{cases, fail};
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
-use pointsman::timers::{TimerKey, TimerName};
+use pointsman::timers::TimerKey;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
@@ -137,28 +137,28 @@ impl Sleeper {
         let mut keys = self.keys.lock().unwrap();
         let ring = move || Message::Rang(number);
         match order {
-            Order::Single { name, delay } => ctx.timers().start_single(name, units(delay), ring()),
+            Order::Single { name, delay } => _ = ctx.timers().named(name).once(units(delay), ring()),
             Order::FixedDelay { name, initial, delay } => {
-                ctx.timers().start_fixed_delay(name, units(initial), units(delay), ring);
+                ctx.timers().named(name).fixed_delay(units(initial), units(delay), ring);
             }
             Order::FixedRate { name, initial, period } => {
-                ctx.timers().start_fixed_rate(name, units(initial), units(period), ring);
+                ctx.timers().named(name).fixed_rate(units(initial), units(period), ring);
             }
             Order::After { delay } => keys.push(ctx.after(units(delay), ring())),
             Order::Every { period } => keys.push(ctx.every(units(period), ring)),
             Order::CancelNamed { name } => self.notes.send(Note::Cancelled(ctx.timers().cancel(name)))?,
-            Order::CancelAllNamed => ctx.timers().cancel_all(),
+            Order::CancelAllNamed => ctx.timers().cancel_named(),
             Order::CancelKey { which } if keys.is_empty() => _ = which,
             Order::CancelKey { which } => {
-                let key = keys[which % keys.len()];
-                self.notes.send(Note::Cancelled(ctx.cancel(key)))?;
+                let key = &keys[which % keys.len()];
+                self.notes.send(Note::Cancelled(ctx.timers().cancel(key)))?;
             }
             Order::Fail { by_panic } => {
                 drop(keys);
                 return Err(fail("as told", by_panic));
             }
         }
-        let active = (0..NAMES).map(|name| ctx.timers().is_active(TimerName::from(name))).collect();
+        let active = (0..NAMES).map(|name| ctx.timers().is_active(name)).collect();
         self.notes.send(Note::Active(active))?;
         Ok(())
     }

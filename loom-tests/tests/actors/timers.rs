@@ -76,7 +76,7 @@ impl Actor for Ticker {
         if self.times_out {
             ctx.set_receive_timeout(MS, |_| Msg::Idle)?;
         } else if self.named {
-            ctx.timers().start_single("timer", MS, Msg::Tick(0));
+            ctx.timers().named("timer").once(MS, Msg::Tick(0));
         } else {
             self.key = Some(ctx.after(MS, Msg::Tick(0)));
         }
@@ -86,8 +86,8 @@ impl Actor for Ticker {
         match message {
             Msg::Tick(number) => drop(self.counts.ticks[number].fetch_add(1, SeqCst)),
             Msg::Cancel => {
-                let was_under_way = match self.key {
-                    Some(key) => ctx.cancel(key),
+                let was_under_way = match &self.key {
+                    Some(key) => ctx.timers().cancel(key),
                     None => ctx.cancel_receive_timeout(),
                 };
                 self.counts.cancelled.fetch_add(usize::from(was_under_way), SeqCst);
@@ -95,7 +95,7 @@ impl Actor for Ticker {
             Msg::Replace => {
                 let active = ctx.timers().is_active("timer");
                 self.counts.cancelled.fetch_add(usize::from(active), SeqCst);
-                ctx.timers().start_single("timer", MS, Msg::Tick(1));
+                ctx.timers().named("timer").once(MS, Msg::Tick(1));
             }
             Msg::Work => drop(self.counts.worked.fetch_add(1, SeqCst)),
             Msg::Idle => drop(self.counts.idle.fetch_add(1, SeqCst)),

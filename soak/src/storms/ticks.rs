@@ -39,7 +39,7 @@ impl Actor for Ticker {
     fn receive(&mut self, _: Tick, ctx: &mut Context<Tick>) -> HandlerResult {
         self.books.count(Count::Ticked, 1);
         if let Some(timer) = self.waiting.take() {
-            ctx.cancel(timer);
+            ctx.timers().cancel(timer);
         }
         self.set(ctx);
         if self.dice.hits(1, 1_000) { Err(Failure::msg("as told")) } else { Ok(()) }

@@ -1,0 +1,88 @@
+//! The options that all kinds of dispatchers have.
+
+use crate::dispatch::dispatcher::{Blocking, CallingThread, Dispatcher, Pinned, WorkStealing};
+use crate::mailbox::kind::{MailboxChoice, MailboxRequirement};
+use std::time::Duration;
+
+/// The limits of turns on a dispatcher, and the rules for the mailboxes of its actors.
+#[derive(Clone, Debug)]
+pub(crate) struct DispatcherOptions {
+    /// Messages that an actor handles in one turn before it makes room for others.
+    pub(crate) throughput: u32,
+    pub(crate) deadline: Option<Duration>,
+    /// The mailbox of actors whose builder chooses none.
+    pub(crate) mailbox: Option<MailboxChoice>,
+    /// The demand on the mailboxes of all its actors.
+    pub(crate) required_mailbox: Option<MailboxRequirement>,
+}
+
+impl DispatcherOptions {
+    pub(crate) const DEFAULT: Self =
+        Self { throughput: 64, deadline: None, mailbox: None, required_mailbox: None };
+}
+
+impl Dispatcher {
+    pub(crate) fn options(&self) -> &DispatcherOptions {
+        match self {
+            Self::WorkStealing(recipe) => &recipe.options,
+            Self::Blocking(recipe) => &recipe.options,
+            Self::Pinned(recipe) => &recipe.options,
+            Self::CallingThread(recipe) => &recipe.options,
+        }
+    }
+
+    #[cfg(feature = "config")]
+    pub(crate) fn options_mut(&mut self) -> &mut DispatcherOptions {
+        match self {
+            Self::WorkStealing(recipe) => &mut recipe.options,
+            Self::Blocking(recipe) => &mut recipe.options,
+            Self::Pinned(recipe) => &mut recipe.options,
+            Self::CallingThread(recipe) => &mut recipe.options,
+        }
+    }
+}
+
+macro_rules! with_options {
+    ($($recipe:ident)*) => {$(
+        impl $recipe {
+            /// Messages that an actor handles in one turn at most, at least 1, before other actors have their turns.
+            /// Default: 64. On a work-stealing dispatcher, a turn that takes long may end earlier, see
+            /// [`WorkStealing::lifo`].
+            pub fn throughput(mut self, message_count: u32) -> Self {
+                self.options.throughput = message_count;
+                self
+            }
+
+            /// How long a turn may go on handling messages, counted from its first message. The turn ends with the
+            /// message that is being handled then, as if [`throughput`](Self::throughput) were used up. Default: no
+            /// limit. Zero: each turn handles one message.
+            pub fn deadline(mut self, length: Duration) -> Self {
+                self.options.deadline = Some(length);
+                self
+            }
+
+            /// Gives actors on this dispatcher this mailbox, or the mailbox that the system knows by this name, unless
+            /// their builders choose another. The engine's own actors are exempt.
+            pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
+                self.options.mailbox = Some(mailbox.into());
+                self
+            }
+
+            /// Demands this of the mailbox of each actor on this dispatcher. A mailbox that does not meet the demand is
+            /// an error when the actor is created. If no mailbox was chosen for the actor, its mailbox [may be
+            /// made](MailboxRequirement) to meet the demand. The engine's own actors are exempt.
+            pub fn requires_mailbox(mut self, requirement: MailboxRequirement) -> Self {
+                self.options.required_mailbox = Some(requirement);
+                self
+            }
+        }
+
+        impl From<$recipe> for Dispatcher {
+            fn from(recipe: $recipe) -> Self {
+                Self::$recipe(recipe)
+            }
+        }
+    )*};
+}
+
+with_options!(WorkStealing Blocking Pinned CallingThread);
