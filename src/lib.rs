@@ -76,13 +76,13 @@
 //! | an actor for each key | [`group`], [the guide](guide::topology) |
 //! | services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
-//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`] |
+//! | what happens when an actor fails | [`Strategy`], [`Failure`], [`Backoff`](supervision::Backoff) |
 //! | bounded mailboxes, and those in which urgent messages overtake | [`Mailbox`], [`OverflowPolicy`] |
-//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`] |
-//! | to receive outside actors | [`Inbox`] |
-//! | timers and time in tests | [`Context::timers`], [`ManualClock`] |
+//! | to find actors by their paths | [`SystemRef::actor_at`], [`Selection`](selection::Selection) |
+//! | to receive outside actors | [`Inbox`](pattern::Inbox) |
+//! | timers and time in tests | [`Context::timers`], [`ManualClock`](time::ManualClock) |
 //! | a receive timeout | [`Context::set_receive_timeout`] |
-//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`] |
+//! | to put messages aside, to change behaviour | [`Context::stash`], [`Behaviors`](pattern::Behaviors) |
 //! | code that runs later, outside actors | [`SystemRef::task_timer`] |
 //! | to test actors | `testkit` (feature `testkit`) |
 //! | to check what you share beside messages, in all orders of threads | [the guide](guide::models) |

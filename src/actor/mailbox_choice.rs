@@ -106,7 +106,7 @@ fn choose(
 ) -> Result<Mailbox, MailboxFault> {
     let of_dispatcher = known.of_dispatchers.get(dispatcher);
     let by_dispatcher = of_dispatcher.and_then(|says| says.mailbox.as_ref());
-    let by_dispatchers_need = of_dispatcher.and_then(|says| says.required_mailbox);
+    let by_dispatchers_need = of_dispatcher.and_then(|says| says.required);
     let mailbox = match by_builder.or(by_dispatcher) {
         Some(choice) => known.resolve(choice)?,
         None => by_actor()

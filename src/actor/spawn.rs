@@ -217,11 +217,14 @@ fn check<'a, A: Actor>(
     let system = &parent.core().system;
     let section = system.deployed(parent, name, &mailbox);
     let (dispatcher, mailbox, stash_capacity) = match section {
-        Some(Section { deployment, .. }) => (
-            deployment.dispatcher.clone().or(dispatcher),
-            mailbox.or_named(deployment.mailbox.as_deref()),
-            deployment.stash_capacity.map(stash_limit).or(stash_capacity),
-        ),
+        Some(section) => {
+            let deployment = &section.deployment;
+            (
+                deployment.dispatcher.clone().or(dispatcher),
+                mailbox.or_named(deployment.mailbox.as_deref()),
+                deployment.stash_capacity.or(stash_capacity),
+            )
+        }
         None => (dispatcher, mailbox, stash_capacity),
     };
     let mailbox = mailbox.choose::<A>(system, dispatcher.as_deref(), &|| path_below(parent, name))?;

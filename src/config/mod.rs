@@ -13,21 +13,19 @@
 
 // Files:
 //
-// * `file.rs`: the sections and keys
-// * `values.rs`: the allowed values
+// * `file.rs`: the sections, and the keys of those that are no settings of their own
 // * `key.rs`: how errors name a key
 // * `error.rs`: the errors
 // * `apply.rs`: applies a file to a builder
 // * `print.rs`: prints the settings of a system as a file
-// * `router.rs`: applies and prints the settings of routers
+//
+// Most settings read and write themselves, by `util/values.rs`.
 
 pub(crate) mod apply;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod print;
-pub(crate) mod router;
-pub(crate) mod values;
 
 pub use crate::config::error::ConfigError;
 pub use crate::config::print::Settings;

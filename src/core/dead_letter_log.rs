@@ -29,11 +29,16 @@ pub(crate) const TARGET: &str = "pointsman::dead_letters";
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 #[must_use]
 pub struct DeadLetterLog {
-    /// `None`: all letters are logged.
+    /// `None`: all of them.
+    #[cfg_attr(feature = "config", serde(rename = "log", with = "crate::util::values::number_or_all"))]
     pub(crate) count_max: Option<u64>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) pause: Duration,
+    #[cfg_attr(feature = "config", serde(rename = "log-during-shutdown"))]
     pub(crate) during_shutdown: bool,
 }
 

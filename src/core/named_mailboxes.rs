@@ -2,7 +2,7 @@
 
 use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::dispatch::options::DispatcherOptions;
+use crate::dispatch::options::MailboxRules;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Mailboxes {
     /// By name.
     pub named: BTreeMap<String, Mailbox>,
     /// The options of dispatchers, by the name of the dispatcher.
-    pub(crate) of_dispatchers: BTreeMap<String, DispatcherOptions>,
+    pub(crate) of_dispatchers: BTreeMap<String, MailboxRules>,
 }
 
 impl Mailboxes {
@@ -35,13 +35,13 @@ impl Mailboxes {
             }
         }
         for (name, dispatcher) in dispatchers {
-            let says = dispatcher.options().clone();
+            let says = dispatcher.mailbox_rules();
             let own =
                 says.mailbox.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
             own.unwrap_or(Ok(()))
                 .map_err(|fault| BuildError::Mailbox { of: format!("dispatcher {name:?}"), fault })?;
             // What says nothing need not be looked up for each new actor.
-            if says.mailbox.is_some() || says.required_mailbox.is_some() {
+            if says.mailbox.is_some() || says.required.is_some() {
                 all.of_dispatchers.insert(name.clone(), says);
             }
         }

@@ -1,16 +1,19 @@
 //! A dispatcher is a recipe for the threads that actors run on; a system starts the recipe's running form.
 
-use crate::dispatch::options::DispatcherOptions;
 use crate::dispatch::running::Running;
 use crate::dispatch::{blocking, calling_thread};
 
 use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::pinned::PinnedThreads;
+use crate::mailbox::kind::{MailboxChoice, MailboxRequirement};
 use crate::scheduler::error::StartError;
 use crate::scheduler::pool;
 use crate::scheduler::pool::{Pool, TurnHooks};
 use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// Messages that an actor handles in one turn before it makes room for others.
+const THROUGHPUT_DEFAULT: u32 = 64;
 
 /// How long a blocking thread waits for work before it ends.
 const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
@@ -23,6 +26,7 @@ const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(10);
 /// A system has one named `default` and as many others as it is given. Bounds are checked when the system
 /// is built.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Serialize), serde(tag = "type", rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Dispatcher {
     /// Workers that steal from each other.
@@ -37,38 +41,94 @@ pub enum Dispatcher {
 
 /// Recipe for a work-stealing dispatcher; made by [`Dispatcher::work_stealing`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "config",
+    serde(rename_all = "kebab-case", deny_unknown_fields, default = "Dispatcher::work_stealing")
+)]
 #[must_use]
 pub struct WorkStealing {
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "threads", with = "crate::util::values::Whole::<usize, 1, 1024>")
+    )]
     pub(crate) thread_count: Option<usize>,
+    #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::cores"))]
     pub(crate) pin_to: Option<Vec<usize>>,
-    pub(crate) idle_shutdown: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::CountU32"))]
+    pub(crate) throughput: u32,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
+    pub(crate) deadline: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) spin: Duration,
     pub(crate) lifo: bool,
-    pub(crate) options: DispatcherOptions,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
+    pub(crate) idle_shutdown: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::mailbox::kind::choice"))]
+    pub(crate) mailbox: Option<MailboxChoice>,
+    pub(crate) requires_mailbox: Option<MailboxRequirement>,
 }
 
 /// Recipe for a blocking dispatcher; made by [`Dispatcher::blocking`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "config",
+    serde(rename_all = "kebab-case", deny_unknown_fields, default = "Dispatcher::blocking")
+)]
 #[must_use]
 pub struct Blocking {
-    pub(crate) thread_count: RangeInclusive<usize>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Whole::<usize, 1, 4096>"))]
+    pub(crate) threads_min: usize,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Whole::<usize, 1, 4096>"))]
+    pub(crate) threads_max: usize,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::CountU32"))]
+    pub(crate) throughput: u32,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
+    pub(crate) deadline: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) keep_alive: Duration,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) idle_shutdown: Option<Duration>,
-    pub(crate) options: DispatcherOptions,
+    #[cfg_attr(feature = "config", serde(with = "crate::mailbox::kind::choice"))]
+    pub(crate) mailbox: Option<MailboxChoice>,
+    pub(crate) requires_mailbox: Option<MailboxRequirement>,
 }
 
 /// Recipe for a pinned dispatcher; made by [`Dispatcher::pinned`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "config",
+    serde(rename_all = "kebab-case", deny_unknown_fields, default = "Dispatcher::pinned")
+)]
 #[must_use]
 pub struct Pinned {
-    pub(crate) options: DispatcherOptions,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::CountU32"))]
+    pub(crate) throughput: u32,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
+    pub(crate) deadline: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::mailbox::kind::choice"))]
+    pub(crate) mailbox: Option<MailboxChoice>,
+    pub(crate) requires_mailbox: Option<MailboxRequirement>,
 }
 
 /// Recipe for a dispatcher without threads; made by [`Dispatcher::calling_thread`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "config",
+    serde(rename_all = "kebab-case", deny_unknown_fields, default = "Dispatcher::calling_thread")
+)]
 #[must_use]
 pub struct CallingThread {
-    pub(crate) options: DispatcherOptions,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::CountU32"))]
+    pub(crate) throughput: u32,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
+    pub(crate) deadline: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::mailbox::kind::choice"))]
+    pub(crate) mailbox: Option<MailboxChoice>,
+    pub(crate) requires_mailbox: Option<MailboxRequirement>,
 }
 
 /// The kind of a dispatcher.
@@ -94,10 +154,13 @@ impl Dispatcher {
         WorkStealing {
             thread_count: None,
             pin_to: None,
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
             idle_shutdown: None,
             spin: Duration::from_micros(5),
             lifo: true,
-            options: DispatcherOptions::DEFAULT,
+            mailbox: None,
+            requires_mailbox: None,
         }
     }
 
@@ -105,16 +168,20 @@ impl Dispatcher {
     /// unless told otherwise.
     pub fn blocking() -> Blocking {
         Blocking {
-            thread_count: 1..=64,
+            threads_min: 1,
+            threads_max: 64,
             keep_alive: KEEP_ALIVE_DEFAULT,
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
             idle_shutdown: None,
-            options: DispatcherOptions::DEFAULT,
+            mailbox: None,
+            requires_mailbox: None,
         }
     }
 
     /// One thread for each actor, from its start to its end.
     pub fn pinned() -> Pinned {
-        Pinned { options: DispatcherOptions::DEFAULT }
+        Pinned { throughput: THROUGHPUT_DEFAULT, deadline: None, mailbox: None, requires_mailbox: None }
     }
 
     /// No threads: a thread that sends a message runs the actor, and the actor has handled the message when the send
@@ -160,7 +227,12 @@ impl Dispatcher {
     /// # }
     /// ```
     pub fn calling_thread() -> CallingThread {
-        CallingThread { options: DispatcherOptions::DEFAULT }
+        CallingThread {
+            throughput: THROUGHPUT_DEFAULT,
+            deadline: None,
+            mailbox: None,
+            requires_mailbox: None,
+        }
     }
 
     /// Returns the kind of this dispatcher.
@@ -195,11 +267,11 @@ impl Dispatcher {
                 Pool::start(recipe.settings(name), hooks).map(Running::WorkStealing)
             }
             Self::Blocking(recipe) => BlockingPool::start(recipe.settings(name)).map(Running::Blocking),
-            Self::Pinned(Pinned { options }) => {
-                PinnedThreads::start(name, options.throughput, options.deadline).map(Running::Pinned)
+            Self::Pinned(recipe) => {
+                PinnedThreads::start(name, recipe.throughput, recipe.deadline).map(Running::Pinned)
             }
-            Self::CallingThread(CallingThread { options }) => {
-                calling_thread::Limits::new(options.throughput, options.deadline).map(Running::CallingThread)
+            Self::CallingThread(recipe) => {
+                calling_thread::Limits::new(recipe.throughput, recipe.deadline).map(Running::CallingThread)
             }
         }
     }
@@ -261,19 +333,19 @@ impl WorkStealing {
         self
     }
 
+    pub(crate) fn effective_thread_count(&self) -> usize {
+        let cores = self.pin_to.as_ref().map(Vec::len);
+        self.thread_count.or(cores).unwrap_or_else(default_thread_count)
+    }
+
     fn settings(&self, name: &str) -> pool::Settings {
-        let thread_count = match (self.thread_count, &self.pin_to) {
-            (Some(count), _) => count,
-            (None, Some(cores)) => cores.len(),
-            (None, None) => default_thread_count(),
-        };
         pool::Settings {
             pin_to: self.pin_to.clone(),
-            throughput: self.options.throughput,
-            deadline: self.options.deadline,
+            throughput: self.throughput,
+            deadline: self.deadline,
             spin: self.spin,
             lifo: self.lifo,
-            ..pool::Settings::new(name, thread_count)
+            ..pool::Settings::new(name, self.effective_thread_count())
         }
     }
 }
@@ -281,7 +353,7 @@ impl WorkStealing {
 impl Blocking {
     /// The number of threads that always stay, and the largest number: within `1..=4096`. Default: `1..=64`.
     pub fn threads(mut self, range: RangeInclusive<usize>) -> Self {
-        self.thread_count = range;
+        (self.threads_min, self.threads_max) = range.into_inner();
         self
     }
 
@@ -301,16 +373,16 @@ impl Blocking {
     fn settings(&self, name: &str) -> blocking::Settings {
         blocking::Settings {
             name: name.to_owned(),
-            thread_count: self.thread_count.clone(),
+            thread_count: self.threads_min..=self.threads_max,
             keep_alive: Some(self.keep_alive),
-            throughput: self.options.throughput,
-            deadline: self.options.deadline,
+            throughput: self.throughput,
+            deadline: self.deadline,
         }
     }
 }
 
 /// Returns the number of threads that the operating system recommends.
-pub(crate) fn default_thread_count() -> usize {
+fn default_thread_count() -> usize {
     crate::scheduler::affinity::recommended_thread_count().min(pool::WORKER_COUNT_MAX)
 }
 

@@ -4,40 +4,33 @@ use crate::dispatch::dispatcher::{Blocking, CallingThread, Dispatcher, Pinned, W
 use crate::mailbox::kind::{MailboxChoice, MailboxRequirement};
 use std::time::Duration;
 
-/// The limits of turns on a dispatcher, and the rules for the mailboxes of its actors.
-#[derive(Clone, Debug)]
-pub(crate) struct DispatcherOptions {
-    /// Messages that an actor handles in one turn before it makes room for others.
-    pub(crate) throughput: u32,
-    pub(crate) deadline: Option<Duration>,
+/// The rules of a dispatcher for the mailboxes of its actors.
+#[derive(Debug)]
+pub(crate) struct MailboxRules {
     /// The mailbox of actors whose builder chooses none.
     pub(crate) mailbox: Option<MailboxChoice>,
     /// The demand on the mailboxes of all its actors.
-    pub(crate) required_mailbox: Option<MailboxRequirement>,
-}
-
-impl DispatcherOptions {
-    pub(crate) const DEFAULT: Self =
-        Self { throughput: 64, deadline: None, mailbox: None, required_mailbox: None };
+    pub(crate) required: Option<MailboxRequirement>,
 }
 
 impl Dispatcher {
-    pub(crate) fn options(&self) -> &DispatcherOptions {
-        match self {
-            Self::WorkStealing(recipe) => &recipe.options,
-            Self::Blocking(recipe) => &recipe.options,
-            Self::Pinned(recipe) => &recipe.options,
-            Self::CallingThread(recipe) => &recipe.options,
-        }
+    pub(crate) fn mailbox_rules(&self) -> MailboxRules {
+        let (mailbox, required) = match self {
+            Self::WorkStealing(recipe) => (&recipe.mailbox, recipe.requires_mailbox),
+            Self::Blocking(recipe) => (&recipe.mailbox, recipe.requires_mailbox),
+            Self::Pinned(recipe) => (&recipe.mailbox, recipe.requires_mailbox),
+            Self::CallingThread(recipe) => (&recipe.mailbox, recipe.requires_mailbox),
+        };
+        MailboxRules { mailbox: mailbox.clone(), required }
     }
 
     #[cfg(feature = "config")]
-    pub(crate) fn options_mut(&mut self) -> &mut DispatcherOptions {
+    pub(crate) fn mailbox_mut(&mut self) -> &mut Option<MailboxChoice> {
         match self {
-            Self::WorkStealing(recipe) => &mut recipe.options,
-            Self::Blocking(recipe) => &mut recipe.options,
-            Self::Pinned(recipe) => &mut recipe.options,
-            Self::CallingThread(recipe) => &mut recipe.options,
+            Self::WorkStealing(recipe) => &mut recipe.mailbox,
+            Self::Blocking(recipe) => &mut recipe.mailbox,
+            Self::Pinned(recipe) => &mut recipe.mailbox,
+            Self::CallingThread(recipe) => &mut recipe.mailbox,
         }
     }
 }
@@ -49,7 +42,7 @@ macro_rules! with_options {
             /// Default: 64. On a work-stealing dispatcher, a turn that takes long may end earlier, see
             /// [`WorkStealing::lifo`].
             pub fn throughput(mut self, message_count: u32) -> Self {
-                self.options.throughput = message_count;
+                self.throughput = message_count;
                 self
             }
 
@@ -57,14 +50,14 @@ macro_rules! with_options {
             /// message that is being handled then, as if [`throughput`](Self::throughput) were used up. Default: no
             /// limit. Zero: each turn handles one message.
             pub fn deadline(mut self, length: Duration) -> Self {
-                self.options.deadline = Some(length);
+                self.deadline = Some(length);
                 self
             }
 
             /// Gives actors on this dispatcher this mailbox, or the mailbox that the system knows by this name, unless
             /// their builders choose another. The engine's own actors are exempt.
             pub fn mailbox(mut self, mailbox: impl Into<MailboxChoice>) -> Self {
-                self.options.mailbox = Some(mailbox.into());
+                self.mailbox = Some(mailbox.into());
                 self
             }
 
@@ -72,7 +65,7 @@ macro_rules! with_options {
             /// an error when the actor is created. If no mailbox was chosen for the actor, its mailbox [may be
             /// made](MailboxRequirement) to meet the demand. The engine's own actors are exempt.
             pub fn requires_mailbox(mut self, requirement: MailboxRequirement) -> Self {
-                self.options.required_mailbox = Some(requirement);
+                self.requires_mailbox = Some(requirement);
                 self
             }
         }

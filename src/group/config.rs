@@ -33,14 +33,6 @@ impl GroupConfig {
 
     /// Changes this section as another section says, key by key.
     pub(crate) fn change(&mut self, said: Self) {
-        fn change(table: &mut toml::Table, said: toml::Table) {
-            for (key, value) in said {
-                match (table.get_mut(&key), value) {
-                    (Some(toml::Value::Table(table)), toml::Value::Table(said)) => change(table, said),
-                    (_, value) => _ = table.insert(key, value),
-                }
-            }
-        }
         change(&mut self.table, said.table);
     }
 
@@ -51,6 +43,17 @@ impl GroupConfig {
                 "tables or lists in it are nested {depth} deep, must be at most {DEPTH_MAX}: flatten it"
             )),
             _ => Ok(Self { table }),
+        }
+    }
+}
+
+/// Changes this table as another says, key by key.
+#[cfg(feature = "config")]
+pub(crate) fn change(table: &mut toml::Table, said: toml::Table) {
+    for (key, value) in said {
+        match (table.get_mut(&key), value) {
+            (Some(toml::Value::Table(table)), toml::Value::Table(said)) => change(table, said),
+            (_, value) => _ = table.insert(key, value),
         }
     }
 }

@@ -432,6 +432,11 @@ impl<M> Prepared<M> {
 /// An actor without a chosen mailbox gets a mailbox that fulfils the demand: unbounded, or bounded with 1,000 messages,
 /// which refuses more. A sorting mailbox needs a function that ranks messages, so it must be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 #[non_exhaustive]
 pub enum MailboxRequirement {
     /// There is a capacity.
@@ -487,6 +492,27 @@ impl From<Mailbox> for MailboxChoice {
 impl From<&str> for MailboxChoice {
     fn from(name: &str) -> Self {
         Self(Choice::Name(name.to_owned()))
+    }
+}
+
+/// A choice as it stands in a file, for serde's `with`. Only a name does.
+#[cfg(feature = "config")]
+pub(crate) mod choice {
+    use super::{Choice, MailboxChoice};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        choice: &Option<MailboxChoice>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match choice {
+            Some(MailboxChoice(Choice::Name(name))) => serializer.serialize_str(name),
+            None | Some(MailboxChoice(Choice::Recipe(_))) => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<MailboxChoice>, D::Error> {
+        String::deserialize(d).map(|name| Some(MailboxChoice(Choice::Name(name))))
     }
 }
 

@@ -39,7 +39,7 @@ use std::time::Duration;
 /// with it. This is for what belongs to none.
 ///
 /// Tasks of one dispatcher run one after the other: one that takes long delays the others, and belongs on a
-/// dispatcher of its own ([`SystemRef::scheduler_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
+/// dispatcher of its own ([`SystemRef::task_timer_on`]) or into an actor. In the [`Ledger`](crate::Ledger) each
 /// run is a message to the runner, `/system/scheduler-…`.
 ///
 /// Nothing runs early: delays are rounded up to the next millisecond of the system's clock. A delay of zero runs at

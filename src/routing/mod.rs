@@ -131,8 +131,9 @@ pub use crate::routing::route_context::RouteContext;
 pub use crate::routing::routees::{Routee, Routees};
 pub use crate::routing::router::Router;
 pub use crate::routing::router_value::{LogicError, RouterValue};
+pub use crate::settings::resizer::{ExploringResizerSettings, ResizerSettings};
 pub use crate::settings::resizer_error::ResizerError;
-pub use crate::settings::router::{ExploringResizerSettings, ResizerSettings, RouterSettings};
+pub use crate::settings::router::RouterSettings;
 pub use crate::settings::section_fault::SectionFault;
 #[cfg(feature = "macros")]
 pub use pointsman_macros::HashKey;

@@ -22,12 +22,29 @@ use std::time::Duration;
 /// let deployment = Deployment::new().dispatcher("blocking").mailbox("small").stash_capacity(100);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct Deployment {
     pub(crate) dispatcher: Option<String>,
     pub(crate) mailbox: Option<String>,
-    pub(crate) stash_capacity: Option<usize>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::U32"))]
+    pub(crate) stash_capacity: Option<u32>,
+    #[cfg_attr(
+        feature = "config",
+        serde(
+            deserialize_with = "crate::util::values::section",
+            skip_serializing_if = "crate::util::values::is_default"
+        )
+    )]
     pub(crate) router: RouterSettings,
     #[cfg(feature = "net")]
+    #[cfg_attr(
+        feature = "config",
+        serde(
+            deserialize_with = "crate::util::values::section",
+            skip_serializing_if = "crate::util::values::is_default"
+        )
+    )]
     pub(crate) listener: ListenerSettings,
 }
 
@@ -35,11 +52,18 @@ pub struct Deployment {
 /// sets them in code, and [`Deployment::listener`] takes precedence. A setting in neither has its default.
 #[cfg(feature = "net")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 pub struct ListenerSettings {
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Count"))]
     pub(crate) max_connections: Option<usize>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Usize"))]
     pub(crate) low_mark: Option<usize>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Usize"))]
     pub(crate) high_mark: Option<usize>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) linger: Option<Duration>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Usize"))]
     pub(crate) linger_bytes: Option<usize>,
     pub(crate) nodelay: Option<bool>,
 }
@@ -124,7 +148,7 @@ impl Deployment {
 
     /// Sets how many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
-        self.stash_capacity = Some(messages);
+        self.stash_capacity = Some(u32::try_from(messages).unwrap_or(u32::MAX));
         self
     }
 

@@ -25,9 +25,12 @@ const DEFAULTS: [(&str, Duration); 12] = [
 
 /// A phase of a coordinated shutdown: its dependencies, its timeout, and the reaction to a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 #[must_use]
 pub struct Phase {
     pub(crate) depends_on: Vec<String>,
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Span"))]
     pub(crate) timeout: Duration,
     pub(crate) recover: bool,
     pub(crate) enabled: bool,
@@ -120,10 +123,17 @@ impl Default for Phase {
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 #[must_use]
 pub struct Phases {
-    pub(crate) by_name: BTreeMap<String, Phase>,
+    #[cfg_attr(feature = "config", serde(rename = "terminate-actor-system"))]
     pub(crate) terminates_system: bool,
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "phase", deserialize_with = "crate::util::values::named_sections")
+    )]
+    pub(crate) by_name: BTreeMap<String, Phase>,
 }
 
 impl Default for Phases {

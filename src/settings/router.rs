@@ -1,34 +1,10 @@
 //! A system's settings of its routers.
 
+use crate::settings::resizer::{ExploringResizerSettings, ResizerSettings};
+#[cfg(feature = "config")]
+use crate::util::values::{Span, U32};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Defines structs of optional keys, each with a method that sets it.
-macro_rules! keys {
-    ($($(#[$doc:meta])* $name:ident {
-        $($(#[$key_doc:meta])* $key:ident: $kind:ty,)*
-    })*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq)]
-        #[non_exhaustive]
-        pub struct $name {
-            $($(#[$key_doc])* pub $key: Option<$kind>,)*
-        }
-
-        impl $name {
-            /// Makes settings in which no key is set.
-            pub fn new() -> Self {
-                Self::default()
-            }
-
-            $($(#[$key_doc])*
-            pub fn $key(mut self, value: $kind) -> Self {
-                self.$key = Some(value);
-                self
-            })*
-        }
-    )*};
-}
 
 /// A system's settings of the router at a path: [`Deployment::router`](crate::settings::Deployment::router), or a `router` table
 /// in a configuration file. They take precedence over the code, key by key.
@@ -54,23 +30,33 @@ macro_rules! keys {
 /// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case", deny_unknown_fields, default))]
 #[non_exhaustive]
 pub struct RouterSettings {
     /// The kind of router.
     pub router: Option<String>,
     /// The number of routees that a pool begins with.
+    #[cfg_attr(feature = "config", serde(with = "crate::util::values::Whole::<usize, 0, { 1 << 24 }>"))]
     pub nr_of_instances: Option<usize>,
     /// The time for which scatter-gather and tail-chopping wait for an answer.
+    #[cfg_attr(feature = "config", serde(with = "Span"))]
     pub within: Option<Duration>,
     /// The number of points that each routee has on the hash ring.
+    #[cfg_attr(feature = "config", serde(alias = "virtual-nodes-factor", with = "U32"))]
     pub virtual_nodes: Option<u32>,
     /// The time after which tail-chopping asks the next routee.
+    #[cfg_attr(feature = "config", serde(with = "Span"))]
     pub interval: Option<Duration>,
     /// Whether scatter-gather and tail-chopping take the first reply, also when it is no success.
     pub first_completion: Option<bool>,
     /// Whether tail-chopping keeps to the interval also when an attempt fails.
     pub wait_for_tick: Option<bool>,
     /// The paths of a group's routees.
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "routees", with = "routees", skip_serializing_if = "Option::is_none")
+    )]
     pub routees_paths: Option<Vec<String>>,
     /// The name of the dispatcher of the router's head.
     pub head_dispatcher: Option<String>,
@@ -79,15 +65,50 @@ pub struct RouterSettings {
     /// The name of the mailbox that is the queue of a balancing pool.
     pub queue: Option<String>,
     /// The time that a routee may take when it is removed.
+    #[cfg_attr(feature = "config", serde(with = "Span"))]
     pub leave_within: Option<Duration>,
     /// Whether the router stays when its last routee has ended.
     pub stay_when_empty: Option<bool>,
     /// A [`DefaultResizer`](crate::routing::DefaultResizer) for a pool.
+    #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
     pub resizer: Option<ResizerSettings>,
     /// An [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer) for a pool.
+    #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
     pub optimal_size_exploring_resizer: Option<ExploringResizerSettings>,
     /// Options for a routing logic of your own.
+    #[cfg_attr(
+        feature = "config",
+        serde(deserialize_with = "crate::util::values::texts", skip_serializing_if = "BTreeMap::is_empty")
+    )]
     pub options: BTreeMap<String, String>,
+}
+
+/// The routees of a group, as a file has them.
+#[cfg(feature = "config")]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RouteesSection {
+    paths: Option<Vec<String>>,
+}
+
+#[cfg(feature = "config")]
+mod routees {
+    use super::RouteesSection;
+    use crate::util::values::section;
+    use serde::{Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        paths: &Option<Vec<String>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        RouteesSection { paths: paths.clone() }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Vec<String>>, D::Error> {
+        section(deserializer).map(|section: RouteesSection| section.paths)
+    }
 }
 
 impl RouterSettings {
@@ -214,62 +235,5 @@ impl RouterSettings {
     pub fn option(mut self, name: &str, value: impl ToString) -> Self {
         self.options.insert(name.to_owned(), value.to_string());
         self
-    }
-}
-
-keys! {
-    /// The parameters of a [`DefaultResizer`](crate::routing::DefaultResizer), which documents the default and the
-    /// allowed values of each. A parameter that is not set has its default, whatever resizer the code has.
-    ResizerSettings {
-        /// Whether the pool has this resizer; true by default. If false, the pool has no resizer, whatever the code
-        /// says, unless the other kind is on.
-        enabled: bool,
-        /// The fewest routees.
-        lower_bound: usize,
-        /// The most routees.
-        upper_bound: usize,
-        /// The number of messages in the mailbox of a routee from which on the routee is busy.
-        pressure_threshold: usize,
-        /// The fraction of its size by which a pool grows when all its routees are busy.
-        rampup_rate: f64,
-        /// The fraction of the routees that must be busy, or the pool shrinks.
-        backoff_threshold: f64,
-        /// The fraction of its size by which a pool shrinks.
-        backoff_rate: f64,
-        /// The number of messages of one sending thread after which the size is checked.
-        messages_per_resize: u64,
-        /// The interval in which the size is checked, independently of the traffic.
-        tick_interval: Duration,
-        /// Whether the size is checked after messages only.
-        without_ticks: bool,
-    }
-
-    /// The parameters of an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), which
-    /// documents the default and the allowed values of each. A parameter that is not set has its default, whatever
-    /// resizer the code has.
-    ExploringResizerSettings {
-        /// Whether the pool has this resizer; true by default. If false, the pool has no resizer, whatever the code
-        /// says, unless the other kind is on.
-        enabled: bool,
-        /// The fewest routees.
-        lower_bound: usize,
-        /// The most routees.
-        upper_bound: usize,
-        /// The probability that an exploring step goes one down.
-        chance_of_ramping_down_when_full: f64,
-        /// The interval in which the pool is checked.
-        action_interval: Duration,
-        /// The time with an idle routee after which the pool shrinks to the routees that were in use.
-        downsize_after_underutilized_for: Duration,
-        /// The largest exploring step, as a fraction of the size.
-        explore_step_size: f64,
-        /// The probability that the next step explores.
-        chance_of_exploration: f64,
-        /// The fraction of the most routees in use that an underutilized pool keeps when it shrinks.
-        downsize_ratio: f64,
-        /// The number of recorded sizes among which the best is sought.
-        optimization_range: usize,
-        /// The weight of the latest measurement of a size against the earlier ones.
-        weight_of_latest_metric: f64,
     }
 }

@@ -3,3 +3,5 @@
 pub(crate) mod reclaim; // frees memory that other threads may still read
 pub(crate) mod per_thread; // keeps a value for each thread
 pub(crate) mod panic; // keeps a panic in user code from becoming two
+#[cfg(feature = "config")]
+pub(crate) mod values; // the values of settings in a configuration file

@@ -28,7 +28,7 @@ fn refused(toml: &str) -> (String, String) {
 fn unknown_keys_are_refused_with_the_sections_around_them_and_what_there_is() {
     for (toml, key, known) in [
         ("sede = 1", "sede", "`seed`"),
-        ("[dispatcher.files]\nthread = 1", "dispatcher.files.thread", "`threads`"),
+        ("[dispatcher.files]\nthread = 1", "dispatcher.files.thread", "`threads-min`"),
         ("[deployment.\"/a\"]\nmailbocks = \"x\"", "deployment.\"/a\".mailbocks", "`mailbox`"),
         #[cfg(feature = "net")]
         (
@@ -84,6 +84,8 @@ fn a_section_that_is_a_list_is_refused() {
         ("[[dispatcher.default]]\ntype = \"work-stealing\"", "dispatcher.default"),
         ("[mailbox]\nx = [\"unbounded\"]", "mailbox.x"),
         ("[deployment.\"/a\"]\nrouter = [\"round-robin-pool\"]", "deployment.\"/a\".router"),
+        ("[deployment.\"/a\"]\nrouter.resizer = [true]", "deployment.\"/a\".router.resizer"),
+        ("[shutdown.phase]\nflush = [[\"service-stop\"]]", "shutdown.phase.flush"),
     ] {
         let (refused_key, fault) = refused(toml);
         assert_eq!(refused_key, key, "{fault}");
@@ -177,7 +179,10 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
     let system = System::builder("changed")
         .seed(1)
         .dispatcher("default", Dispatcher::work_stealing().threads(1).spin(7 * MS))
-        .dispatcher("files", Dispatcher::blocking().threads(2..=3).keep_alive(9 * MS))
+        .dispatcher(
+            "files",
+            Dispatcher::blocking().threads(2..=3).keep_alive(9 * MS).mailbox(Mailbox::bounded(3)),
+        )
         .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)))
         .supervision(Strategy::from(Restart::up_to(3)).quiet())
         .deploy("/a", Deployment::new().dispatcher("files"))
@@ -207,6 +212,7 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
         "restarts = 3",
         "within = \"1m\"",
         "# supervision: quiet, in the code",
+        "# dispatcher.files.mailbox: without a name, in the code: bounded mailbox (capacity 3, on full Reject)",
         "dispatcher = \"files\"",
         "stash-capacity = 7",
         "threads = 1",

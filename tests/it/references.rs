@@ -432,7 +432,7 @@ fn references_to_routers_with_a_resizer_and_to_their_controllers_and_mounts_mean
     let stage = Stage::turns();
     let system = &stage.system;
     let router = |name: &str| {
-        let plan = system.router(name).pool(2, |_| Idle).resizer(DefaultResizer::new().without_ticks());
+        let plan = system.router(name).pool(2, |_| Idle).resizer(DefaultResizer::new().without_ticks(true));
         plan.controller(|_: &Arc<RoundRobin>, _: &mut Context<u32>| Idle).spawn().unwrap()
     };
     let (one, two) = (router("one"), router("two"));

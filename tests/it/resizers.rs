@@ -202,7 +202,7 @@ fn an_idle_pool_shrinks_by_the_clock_without_traffic() {
 #[test]
 fn without_ticks_only_traffic_resizes() {
     let yard = Yard::new();
-    let router = yard.pool(5, DefaultResizer::new().without_ticks());
+    let router = yard.pool(5, DefaultResizer::new().without_ticks(true));
     yard.clock.advance(Duration::from_secs(1 << 30));
     assert_eq!(size(&router), 4);
     // One at a time, so that nobody is busy when the head looks.
@@ -329,7 +329,7 @@ fn the_message_that_triggers_goes_by_the_old_table() {
     let router = system
         .router("pool")
         .pool(0, move |_| Worker { hold: Arc::default(), handled: count.clone() })
-        .resizer(DefaultResizer::new().lower_bound(0).messages_per_resize(1).without_ticks())
+        .resizer(DefaultResizer::new().lower_bound(0).messages_per_resize(1).without_ticks(true))
         .spawn()
         .unwrap();
     assert!(matches!(router.try_tell(1u64), Err(SendError::NoRoutee(1))), "nobody was there");
@@ -379,7 +379,7 @@ impl Actor for Desk {
 
 /// Looks at the size when it has to and at no other time.
 fn still() -> DefaultResizer {
-    DefaultResizer::new().lower_bound(0).without_ticks().messages_per_resize(1000)
+    DefaultResizer::new().lower_bound(0).without_ticks(true).messages_per_resize(1000)
 }
 
 #[test]
@@ -804,7 +804,7 @@ fn an_empty_pool_grows_when_messages_come_by_way_of_a_router_that_goes_by_loads(
     let inner = |name: &str| {
         let handled = handled.clone();
         let worker = move |_: &mut Context<u64>| Worker { hold: Arc::default(), handled: handled.clone() };
-        let resizer = DefaultResizer::new().lower_bound(0).messages_per_resize(1000).without_ticks();
+        let resizer = DefaultResizer::new().lower_bound(0).messages_per_resize(1000).without_ticks(true);
         system.router(name).pool(1, worker).resizer(resizer).spawn().unwrap()
     };
     let inners = ["one", "other"].map(inner);

@@ -1338,8 +1338,11 @@ fn races_take_their_times_and_rules_from_the_section_whoever_chose_the_logic() {
 #[test]
 fn akkas_word_for_virtual_nodes_is_understood() {
     let toml = "[deployment.\"/a\".router]\nvirtual-nodes-factor = 7";
-    let printed = System::builder("words").config(toml).unwrap().build().unwrap().settings().to_string();
-    assert!(printed.contains("\nvirtual-nodes = 7\n"), "{printed}");
+    let coded = Deployment::new().router(RouterSettings::new().virtual_nodes(3));
+    for builder in [System::builder("words"), System::builder("words").deploy("/a", coded)] {
+        let printed = builder.config(toml).unwrap().build().unwrap().settings().to_string();
+        assert!(printed.contains("\nvirtual-nodes = 7\n"), "{printed}");
+    }
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn a_pool_grows_and_shrinks_by_its_resizer_under_load() {
     scenario("a_pool_grows_and_shrinks_by_its_resizer_under_load", || {
         let stage = stage(WORKERS);
         let resizer = DefaultResizer::new().lower_bound(1).upper_bound(4).rampup_rate(1.0).backoff_rate(1.0);
-        let resizer = resizer.backoff_threshold(1.0).messages_per_resize(2).without_ticks();
+        let resizer = resizer.backoff_threshold(1.0).messages_per_resize(2).without_ticks(true);
         let router = stage.system.router("pool").pool(2, stage.clerks()).resizer(resizer).spawn();
         let to = router.expect("sound").to_ref();
         let senders = [stage.tells(0, 4, &to), stage.tells(1, 4, &to)];

@@ -2,7 +2,8 @@
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
-use crate::routing::resizer::resizer::{Resizer, TICK_INTERVAL, check_bounds, difference};
+use crate::routing::resizer::resizer::{Resizer, difference};
+use crate::settings::resizer::{ResizerSettings, default_resizer_methods};
 use crate::settings::resizer_error::ResizerError;
 use std::time::Duration;
 
@@ -13,16 +14,7 @@ use std::time::Duration;
 /// hold. So with the defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten
 /// messages, and an idle one shrinks by one routee for each ten messages or ten seconds.
 ///
-/// | parameter | default | allowed |
-/// |---|---|---|
-/// | [`lower_bound`](Self::lower_bound) | 1 | |
-/// | [`upper_bound`](Self::upper_bound) | 10 | at least `lower_bound` |
-/// | [`pressure_threshold`](Self::pressure_threshold) | 1 | |
-/// | [`rampup_rate`](Self::rampup_rate) | 0.2 | at least 0 |
-/// | [`backoff_threshold`](Self::backoff_threshold) | 0.3 | at most 1 |
-/// | [`backoff_rate`](Self::backoff_rate) | 0.1 | at least 0 |
-/// | [`messages_per_resize`](Self::messages_per_resize) | 10 | at least 1 |
-/// | [`tick_interval`](Self::tick_interval) | 10 s | more than 0, or none |
+/// [`ResizerSettings`] has the parameters with their defaults.
 ///
 /// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and
 /// 15 begins with 4.
@@ -46,95 +38,26 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// As in Akka, except for three things: a suspended routee is busy; a pool of size 0, which `lower_bound(0)` allows,
-/// grows by one when messages come; and the tick.
-#[derive(Debug, Clone, PartialEq)]
+/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)`
+/// allows, grows by one when messages come. And the tick.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DefaultResizer {
-    lower_bound: usize,
-    upper_bound: usize,
-    pressure_threshold: usize,
-    rampup_rate: f64,
-    backoff_threshold: f64,
-    backoff_rate: f64,
-    messages_per_resize: u64,
-    tick_interval: Option<Duration>,
+    settings: ResizerSettings,
 }
 
 impl DefaultResizer {
     /// Has the defaults.
     pub fn new() -> Self {
-        Self {
-            lower_bound: 1,
-            upper_bound: 10,
-            pressure_threshold: 1,
-            rampup_rate: 0.2,
-            backoff_threshold: 0.3,
-            backoff_rate: 0.1,
-            messages_per_resize: 10,
-            tick_interval: Some(TICK_INTERVAL),
-        }
+        Self::default()
     }
 
-    /// The fewest routees.
-    pub fn lower_bound(mut self, routees: usize) -> Self {
-        self.lower_bound = routees;
-        self
-    }
-
-    /// The most routees.
-    pub fn upper_bound(mut self, routees: usize) -> Self {
-        self.upper_bound = routees;
-        self
-    }
-
-    /// Sets when a routee is busy: with 0, when it handles a message or is about to; with n ≥ 1, when also n messages
-    /// wait in its mailbox.
-    pub fn pressure_threshold(mut self, messages: usize) -> Self {
-        self.pressure_threshold = messages;
-        self
-    }
-
-    /// Sets the part of its size by which a pool grows in which all routees are busy; 0: never.
-    pub fn rampup_rate(mut self, part: f64) -> Self {
-        self.rampup_rate = part;
-        self
-    }
-
-    /// Sets the part of the routees below which the pool shrinks, if fewer are busy; 0 or less: it never shrinks.
-    pub fn backoff_threshold(mut self, part: f64) -> Self {
-        self.backoff_threshold = part;
-        self
-    }
-
-    /// Sets the part of its size by which a pool shrinks; 0: never.
-    pub fn backoff_rate(mut self, part: f64) -> Self {
-        self.backoff_rate = part;
-        self
-    }
-
-    /// Sets the number of messages of a sending thread after which the size is looked at.
-    pub fn messages_per_resize(mut self, messages: u64) -> Self {
-        self.messages_per_resize = messages;
-        self
-    }
-
-    /// Sets how often the size is looked at whatever the traffic: see [`Resizer::tick`].
-    pub fn tick_interval(mut self, every: Duration) -> Self {
-        self.tick_interval = Some(every);
-        self
-    }
-
-    /// Looks at the size after messages only: without traffic the pool keeps its size, as in Akka.
-    pub fn without_ticks(mut self) -> Self {
-        self.tick_interval = None;
-        self
-    }
+    default_resizer_methods!();
 
     /// Returns the number of busy routees.
     fn pressure(&self, loads: &RouteeLoads) -> usize {
         let busy = |load: &RecipientLoad| match load {
-            RecipientLoad::Busy { queued } => *queued >= self.pressure_threshold,
-            // A suspended routee would work if it could: a pool must not shrink because its routees have failed.
+            RecipientLoad::Busy { queued } => *queued >= self.settings.pressure_threshold,
+            // It would work if it could: a pool must not shrink because its routees have failed.
             RecipientLoad::Suspended => true,
             RecipientLoad::Idle | RecipientLoad::Closed | RecipientLoad::Unknown => false,
         };
@@ -142,24 +65,25 @@ impl DefaultResizer {
     }
 
     fn rampup(&self, pressure: usize, size: usize) -> usize {
-        if pressure < size { 0 } else { (self.rampup_rate * size as f64).ceil() as usize }
+        if pressure < size { 0 } else { (self.settings.rampup_rate * size as f64).ceil() as usize }
     }
 
     fn backoff(&self, pressure: usize, size: usize) -> usize {
-        let few = size > 0 && (pressure as f64) / (size as f64) < self.backoff_threshold;
-        if few { (self.backoff_rate * size as f64).ceil() as usize } else { 0 }
+        let few = size > 0 && (pressure as f64) / (size as f64) < self.settings.backoff_threshold;
+        if few { (self.settings.backoff_rate * size as f64).ceil() as usize } else { 0 }
     }
 }
 
-impl Default for DefaultResizer {
-    fn default() -> Self {
-        Self::new()
+impl From<ResizerSettings> for DefaultResizer {
+    /// Makes the resizer, whether it is [enabled](ResizerSettings::enabled) or not.
+    fn from(settings: ResizerSettings) -> Self {
+        Self { settings }
     }
 }
 
 impl Resizer for DefaultResizer {
     fn is_time_for_resize(&self, messages: u64) -> bool {
-        messages.checked_rem(self.messages_per_resize) == Some(0)
+        messages.checked_rem(self.settings.messages_per_resize) == Some(0)
     }
 
     fn resize(&self, loads: &RouteeLoads) -> isize {
@@ -170,24 +94,15 @@ impl Resizer for DefaultResizer {
     }
 
     fn clamp(&self, size: usize) -> usize {
-        size.max(self.lower_bound).min(self.upper_bound)
+        size.max(self.settings.lower_bound).min(self.settings.upper_bound)
     }
 
     fn tick(&self) -> Option<Duration> {
-        self.tick_interval
+        (!self.settings.without_ticks).then_some(self.settings.tick_interval)
     }
 
     fn check(&self) -> Result<(), ResizerError> {
-        check_bounds(self.lower_bound, self.upper_bound)?;
-        ResizerError::unless_rate("rampup_rate", self.rampup_rate)?;
-        if self.backoff_threshold > 1.0 || self.backoff_threshold.is_nan() {
-            return Err(ResizerError::parameter("backoff_threshold", self.backoff_threshold, "at most 1"));
-        }
-        ResizerError::unless_rate("backoff_rate", self.backoff_rate)?;
-        if self.messages_per_resize == 0 {
-            return Err(ResizerError::parameter("messages_per_resize", 0, "at least 1"));
-        }
-        self.tick_interval.map_or(Ok(()), |every| ResizerError::unless_positive("tick_interval", every))
+        self.settings.check()
     }
 }
 
@@ -202,7 +117,8 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_table() {
-        let table = DefaultResizer {
+        let table = ResizerSettings {
+            enabled: true,
             lower_bound: 1,
             upper_bound: 10,
             pressure_threshold: 1,
@@ -210,8 +126,10 @@ mod tests {
             backoff_threshold: 0.3,
             backoff_rate: 0.1,
             messages_per_resize: 10,
-            tick_interval: Some(Duration::from_secs(10)),
+            tick_interval: Duration::from_secs(10),
+            without_ticks: false,
         };
+        let table = DefaultResizer::from(table);
         assert_eq!((DefaultResizer::new(), DefaultResizer::default()), (table.clone(), table));
     }
 

@@ -3,7 +3,8 @@
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
-use crate::routing::resizer::resizer::{Resizer, check_bounds, difference};
+use crate::routing::resizer::resizer::{Resizer, difference};
+use crate::settings::resizer::{ExploringResizerSettings, exploring_resizer_methods};
 use crate::settings::resizer_error::ResizerError;
 use crate::sync::{Mutex, lock};
 use rand::rngs::SmallRng;
@@ -24,18 +25,7 @@ use std::time::Duration;
 /// For work whose best size is unknown beforehand, as when routees share something outside: more of them may be slower.
 /// The size walks at random, so it changes even when the load does not.
 ///
-/// | parameter | default | allowed |
-/// |---|---|---|
-/// | [`lower_bound`](Self::lower_bound) | 1 | |
-/// | [`upper_bound`](Self::upper_bound) | 10 | at least `lower_bound` |
-/// | [`chance_of_ramping_down_when_full`](Self::chance_of_ramping_down_when_full) | 0.2 | 0 to 1 |
-/// | [`action_interval`](Self::action_interval) | 5 s | more than 0 |
-/// | [`downsize_after_underutilized_for`](Self::downsize_after_underutilized_for) | 72 h | |
-/// | [`explore_step_size`](Self::explore_step_size) | 0.1 | at least 0 |
-/// | [`chance_of_exploration`](Self::chance_of_exploration) | 0.4 | 0 to 1 |
-/// | [`downsize_ratio`](Self::downsize_ratio) | 0.8 | 0 to 1 |
-/// | [`optimization_range`](Self::optimization_range) | 16 | at least 2 |
-/// | [`weight_of_latest_metric`](Self::weight_of_latest_metric) | 0.5 | 0 to 1 |
+/// [`ExploringResizerSettings`] has the parameters with their defaults.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -60,27 +50,16 @@ use std::time::Duration;
 ///
 /// A resizer is for a single pool: it remembers its measurements, a number for each size tried.
 ///
-/// As in Akka, except for five things.
-///
-/// - Each time that a pool was found underutilized for long, the most routees in use are counted anew. Akka's pool
-///   shrinks once, and then keeps its size until it is full, however far the load declines.
-/// - The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on without traffic, and a look
-///   that comes late delays no other.
-/// - An exploring step may be as large as `explore_step_size` says; Akka's is always smaller.
-/// - A pool of size 0, which `lower_bound(0)` allows, grows by one when messages come.
-/// - Random numbers derive from the system's seed.
+/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
+/// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
+/// the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
+/// without traffic, and a look that comes late delays no other. A step explored may be as large as
+/// `explore_step_size` says, where Akka's is always smaller. A pool of size 0, which `lower_bound(0)` allows,
+/// grows by one when messages come. Random choices derive from the system's seed.
+#[derive(Default)]
 pub struct OptimalSizeExploringResizer {
-    lower_bound: usize,
-    upper_bound: usize,
-    chance_of_ramping_down_when_full: f64,
-    action_interval: Duration,
-    downsize_after_underutilized_for: Duration,
-    explore_step_size: f64,
-    chance_of_exploration: f64,
-    downsize_ratio: f64,
-    optimization_range: usize,
-    weight_of_latest_metric: f64,
-    /// Used by the pool's head only.
+    settings: ExploringResizerSettings,
+    /// Touched by the pool's head only.
     state: Mutex<State>,
 }
 
@@ -119,81 +98,10 @@ struct Streak {
 impl OptimalSizeExploringResizer {
     /// Has the defaults.
     pub fn new() -> Self {
-        const HOUR: u64 = 60 * 60;
-        Self {
-            lower_bound: 1,
-            upper_bound: 10,
-            chance_of_ramping_down_when_full: 0.2,
-            action_interval: Duration::from_secs(5),
-            downsize_after_underutilized_for: Duration::from_secs(72 * HOUR),
-            explore_step_size: 0.1,
-            chance_of_exploration: 0.4,
-            downsize_ratio: 0.8,
-            optimization_range: 16,
-            weight_of_latest_metric: 0.5,
-            state: Mutex::new(State::default()),
-        }
+        Self::default()
     }
 
-    /// The fewest routees.
-    pub fn lower_bound(mut self, routees: usize) -> Self {
-        self.lower_bound = routees;
-        self
-    }
-
-    /// The most routees.
-    pub fn upper_bound(mut self, routees: usize) -> Self {
-        self.upper_bound = routees;
-        self
-    }
-
-    /// The chance that an exploring step is one down.
-    pub fn chance_of_ramping_down_when_full(mut self, chance: f64) -> Self {
-        self.chance_of_ramping_down_when_full = chance;
-        self
-    }
-
-    /// How often the pool is looked at.
-    pub fn action_interval(mut self, every: Duration) -> Self {
-        self.action_interval = every;
-        self
-    }
-
-    /// After how long with an idle routee the pool shrinks to what was in use.
-    pub fn downsize_after_underutilized_for(mut self, duration: Duration) -> Self {
-        self.downsize_after_underutilized_for = duration;
-        self
-    }
-
-    /// How long an exploring step may be, as a part of the size; it is at least one routee.
-    pub fn explore_step_size(mut self, part: f64) -> Self {
-        self.explore_step_size = part;
-        self
-    }
-
-    /// The chance that the next step explores; otherwise it optimizes.
-    pub fn chance_of_exploration(mut self, chance: f64) -> Self {
-        self.chance_of_exploration = chance;
-        self
-    }
-
-    /// Sets the part of the most routees in use that an underutilized pool keeps when it shrinks.
-    pub fn downsize_ratio(mut self, part: f64) -> Self {
-        self.downsize_ratio = part;
-        self
-    }
-
-    /// How many of the sizes noted are looked at for the best, half of them on each side of the present one.
-    pub fn optimization_range(mut self, sizes: usize) -> Self {
-        self.optimization_range = sizes;
-        self
-    }
-
-    /// How much the latest measurement of a size counts against the earlier ones: 1 forgets them.
-    pub fn weight_of_latest_metric(mut self, weight: f64) -> Self {
-        self.weight_of_latest_metric = weight;
-        self
-    }
+    exploring_resizer_methods!();
 
     /// Notes the measurements of this look at the pool.
     fn report(&self, state: &mut State, loads: &RouteeLoads) {
@@ -218,7 +126,7 @@ impl OptimalSizeExploringResizer {
             let handled = came + before.pending as f64 - look.pending as f64;
             if handled > 0.0 {
                 let took = now.saturating_sub(before.at).as_secs_f64() / handled;
-                let weight = self.weight_of_latest_metric;
+                let weight = self.settings.weight_of_latest_metric;
                 let noted = state.log.entry(size).or_insert(took);
                 *noted = *noted * (1.0 - weight) + took * weight;
             }
@@ -231,17 +139,17 @@ impl OptimalSizeExploringResizer {
         match state.underutilized {
             Some(streak) => {
                 let lasts = loads.now().saturating_sub(streak.since);
-                if lasts <= self.downsize_after_underutilized_for {
+                if lasts <= self.settings.downsize_after_underutilized_for {
                     return size;
                 }
                 // The streak is measured anew from here on, or the load of long ago would keep a pool large for ever.
                 state.underutilized = Some(Streak { since: loads.now(), highest: 0 });
-                size.min((streak.highest as f64 * self.downsize_ratio) as usize)
+                size.min((streak.highest as f64 * self.settings.downsize_ratio) as usize)
             }
             None if state.log.is_empty() => size,
             None => {
                 let random = state.random.get_or_insert_with(|| SmallRng::seed_from_u64(loads.seed()));
-                if random.random::<f64>() < self.chance_of_exploration {
+                if random.random::<f64>() < self.settings.chance_of_exploration {
                     self.explore(random, size)
                 } else {
                     self.optimize(&state.log, size)
@@ -251,9 +159,9 @@ impl OptimalSizeExploringResizer {
     }
 
     fn explore(&self, random: &mut SmallRng, size: usize) -> usize {
-        let longest = (size as f64 * self.explore_step_size).ceil() as usize;
+        let longest = (size as f64 * self.settings.explore_step_size).ceil() as usize;
         let step = random.random_range(1..=longest.max(1));
-        if random.random::<f64>() < self.chance_of_ramping_down_when_full {
+        if random.random::<f64>() < self.settings.chance_of_ramping_down_when_full {
             size.saturating_sub(step)
         } else {
             size.saturating_add(step)
@@ -262,7 +170,7 @@ impl OptimalSizeExploringResizer {
 
     /// Returns half the way to the best size noted, rounded up. Of equally good sizes the smallest is best.
     fn optimize(&self, log: &BTreeMap<usize, f64>, size: usize) -> usize {
-        let side = self.optimization_range / 2;
+        let side = self.settings.optimization_range / 2;
         let below = log.range(..size).rev().take(side);
         let above = log.range(size..).take(side);
         let best = below.chain(above).min_by(|one, other| one.1.total_cmp(other.1).then(one.0.cmp(other.0)));
@@ -274,9 +182,10 @@ impl OptimalSizeExploringResizer {
     }
 }
 
-impl Default for OptimalSizeExploringResizer {
-    fn default() -> Self {
-        Self::new()
+impl From<ExploringResizerSettings> for OptimalSizeExploringResizer {
+    /// Makes the resizer, whether it is [enabled](ExploringResizerSettings::enabled) or not.
+    fn from(settings: ExploringResizerSettings) -> Self {
+        Self { settings, ..Self::default() }
     }
 }
 
@@ -296,8 +205,8 @@ impl Resizer for OptimalSizeExploringResizer {
             size
         } else {
             let before = state.due.unwrap_or(loads.now());
-            // The caller may not have checked the settings.
-            let interval = self.action_interval.max(Duration::from_nanos(1));
+            // The caller may have checked nothing.
+            let interval = self.settings.action_interval.max(Duration::from_nanos(1));
             state.due = Some(next_in_rate(before, interval, loads.now()));
             self.report(&mut state, loads);
             self.propose(&mut state, loads)
@@ -306,36 +215,24 @@ impl Resizer for OptimalSizeExploringResizer {
     }
 
     fn clamp(&self, size: usize) -> usize {
-        size.max(self.lower_bound).min(self.upper_bound)
+        size.max(self.settings.lower_bound).min(self.settings.upper_bound)
     }
 
     fn tick(&self) -> Option<Duration> {
-        Some(self.action_interval)
+        Some(self.settings.action_interval)
     }
 
     fn check(&self) -> Result<(), ResizerError> {
-        check_bounds(self.lower_bound, self.upper_bound)?;
-        ResizerError::unless_share(
-            "chance_of_ramping_down_when_full",
-            self.chance_of_ramping_down_when_full,
-        )?;
-        ResizerError::unless_positive("action_interval", self.action_interval)?;
-        ResizerError::unless_rate("explore_step_size", self.explore_step_size)?;
-        ResizerError::unless_share("chance_of_exploration", self.chance_of_exploration)?;
-        ResizerError::unless_share("downsize_ratio", self.downsize_ratio)?;
-        if self.optimization_range < 2 {
-            return Err(ResizerError::parameter("optimization_range", self.optimization_range, "at least 2"));
-        }
-        ResizerError::unless_share("weight_of_latest_metric", self.weight_of_latest_metric)
+        self.settings.check()
     }
 }
 
 impl fmt::Debug for OptimalSizeExploringResizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OptimalSizeExploringResizer")
-            .field("lower_bound", &self.lower_bound)
-            .field("upper_bound", &self.upper_bound)
-            .field("action_interval", &self.action_interval)
+            .field("lower_bound", &self.settings.lower_bound)
+            .field("upper_bound", &self.settings.upper_bound)
+            .field("action_interval", &self.settings.action_interval)
             .finish_non_exhaustive()
     }
 }
@@ -353,7 +250,8 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_table() {
-        let OptimalSizeExploringResizer {
+        let ExploringResizerSettings {
+            enabled,
             lower_bound,
             upper_bound,
             chance_of_ramping_down_when_full,
@@ -364,8 +262,8 @@ mod tests {
             downsize_ratio,
             optimization_range,
             weight_of_latest_metric,
-            state: _,
-        } = OptimalSizeExploringResizer::new();
+        } = OptimalSizeExploringResizer::new().settings;
+        assert!(enabled);
         assert_eq!((lower_bound, upper_bound, optimization_range), (1, 10, 16));
         assert_eq!((chance_of_ramping_down_when_full, chance_of_exploration), (0.2, 0.4));
         assert_eq!((explore_step_size, downsize_ratio, weight_of_latest_metric), (0.1, 0.8, 0.5));

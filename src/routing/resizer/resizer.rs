@@ -6,10 +6,6 @@ use crate::settings::resizer_error::ResizerError;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// The default tick of this crate's resizers: the longest time that a pool without traffic waits for its resizer to be
-/// asked.
-pub(crate) const TICK_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Decides how many routees a pool has: given to it by [`RouterPlan::resizer`](crate::routing::RouterPlan::resizer).
 ///
 /// The pool calls its resizer's [`resize`](Self::resize) when [`is_time_for_resize`](Self::is_time_for_resize) says so,
@@ -131,12 +127,4 @@ impl<M: Send + 'static> From<AskResizer> for crate::routing::head::messages::Man
 pub(crate) fn difference(to: usize, from: usize) -> isize {
     let signed = |size: usize| isize::try_from(size).unwrap_or(isize::MAX);
     signed(to) - signed(from)
-}
-
-/// Checks the bounds that both resizers have.
-pub(crate) fn check_bounds(lower: usize, upper: usize) -> Result<(), ResizerError> {
-    if upper < lower {
-        return Err(ResizerError::parameter("upper_bound", upper, format!("at least lower_bound, {lower}")));
-    }
-    Ok(())
 }

@@ -14,7 +14,6 @@ use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::settings::section_fault::SectionFault;
 
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::spawn::stash_limit;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::system::{SystemCore, SystemRef};
@@ -224,7 +223,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if let Some(name) = &says.mailbox {
             settings.mailbox = MailboxKind::named(name);
         }
-        settings.stash_capacity = says.stash_capacity.map(stash_limit).or(settings.stash_capacity);
+        settings.stash_capacity = says.stash_capacity.or(settings.stash_capacity);
         if let (Some(resizer), false) = (check::resizer(&says.router), is_size_coded) {
             self.resizer = resizer.map(Guarded::new);
         }

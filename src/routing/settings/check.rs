@@ -6,9 +6,10 @@ use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::default::DefaultResizer;
 use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
-use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS, key_path};
+use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS};
 use crate::routing::settings::known_names::KnownNames;
-use crate::settings::deployment::Deployments;
+use crate::settings::deployment::{Deployment, Deployments};
+use crate::settings::resizer::{ExploringResizerSettings, ResizerSettings};
 use crate::settings::resizer_error::ResizerError;
 use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
@@ -18,28 +19,30 @@ use std::time::Duration;
 pub(crate) fn check_sections(deployments: &Deployments, known: &KnownNames<'_>) -> Result<(), BuildError> {
     known.logics.check()?;
     for (pattern, says) in deployments.written() {
-        let of_actor = |key: &str| format!("deployment.{pattern:?}.{key}");
-        if let Some(name) = &says.dispatcher {
-            known
-                .check_dispatcher(name)
-                .map_err(|fault| BuildError::Section { key: of_actor("dispatcher"), fault })?;
-        }
-        if let Some(name) = &says.mailbox {
-            known
-                .check_mailbox(name)
-                .map_err(|fault| BuildError::Section { key: of_actor("mailbox"), fault })?;
-        }
-        check_section(&says.router, known)
-            .map_err(|(key, fault)| BuildError::Section { key: key_path(pattern, &key), fault })?;
+        check_deployment(says, known).map_err(|(key, fault)| BuildError::Section {
+            key: format!("deployment.{pattern:?}.{key}"),
+            fault,
+        })?;
     }
     Ok(())
 }
 
-/// Refuses settings that no router could have, and names the key.
-pub(crate) fn check_section(
-    says: &RouterSettings,
+/// Says what no actor could be, and its key in the section.
+pub(crate) fn check_deployment(
+    says: &Deployment,
     known: &KnownNames<'_>,
 ) -> Result<(), (String, SectionFault)> {
+    if let Some(name) = &says.dispatcher {
+        known.check_dispatcher(name).map_err(|fault| ("dispatcher".to_owned(), fault))?;
+    }
+    if let Some(name) = &says.mailbox {
+        known.check_mailbox(name).map_err(|fault| ("mailbox".to_owned(), fault))?;
+    }
+    check_router(&says.router, known).map_err(|(key, fault)| (format!("router.{key}"), fault))
+}
+
+/// Says what no router could be, and its key.
+fn check_router(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (String, SectionFault)> {
     for (key, name) in
         [("head-dispatcher", &says.head_dispatcher), ("pool-dispatcher", &says.pool_dispatcher)]
     {
@@ -76,8 +79,8 @@ pub(crate) fn check_section(
     let default = default_resizer(says);
     let exploring = exploring_resizer(says);
     for (key, checked) in [
-        ("resizer", default.as_ref().map(Resizer::check)),
-        ("optimal-size-exploring-resizer", exploring.as_ref().map(Resizer::check)),
+        ("resizer", default.map(ResizerSettings::check)),
+        ("optimal-size-exploring-resizer", exploring.map(ExploringResizerSettings::check)),
     ] {
         if let Some(Err(ResizerError::Parameter { name, value: is, allowed })) = checked {
             let key = format!("{key}.{}", name.replace('_', "-"));
@@ -102,33 +105,18 @@ pub(crate) fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>>
     if says.resizer.is_none() && says.optimal_size_exploring_resizer.is_none() {
         return None;
     }
-    let default = default_resizer(says).map(|resizer| Box::new(resizer) as Box<dyn Resizer>);
-    Some(default.or_else(|| exploring_resizer(says).map(|resizer| Box::new(resizer) as _)))
+    let default = default_resizer(says).cloned().map(DefaultResizer::from);
+    let exploring = || exploring_resizer(says).cloned().map(OptimalSizeExploringResizer::from);
+    let default = default.map(|resizer| Box::new(resizer) as Box<dyn Resizer>);
+    Some(default.or_else(|| exploring().map(|resizer| Box::new(resizer) as _)))
 }
 
-macro_rules! take {
-    ($resizer:ident, $says:ident: $($key:ident)*) => {$(
-        if let Some(value) = $says.$key {
-            $resizer = $resizer.$key(value);
-        }
-    )*};
+/// If it is on.
+fn default_resizer(says: &RouterSettings) -> Option<&ResizerSettings> {
+    says.resizer.as_ref().filter(|settings| settings.enabled)
 }
 
-/// Returns the default resizer, if the section turns it on.
-fn default_resizer(says: &RouterSettings) -> Option<DefaultResizer> {
-    let says = says.resizer.as_ref().filter(|says| says.enabled != Some(false))?;
-    let mut resizer = DefaultResizer::new();
-    take!(resizer, says: lower_bound upper_bound pressure_threshold rampup_rate backoff_threshold backoff_rate
-        messages_per_resize tick_interval);
-    Some(if says.without_ticks == Some(true) { resizer.without_ticks() } else { resizer })
-}
-
-/// Returns the exploring resizer, if the section turns it on.
-fn exploring_resizer(says: &RouterSettings) -> Option<OptimalSizeExploringResizer> {
-    let says = says.optimal_size_exploring_resizer.as_ref().filter(|says| says.enabled != Some(false))?;
-    let mut resizer = OptimalSizeExploringResizer::new();
-    take!(resizer, says: lower_bound upper_bound chance_of_ramping_down_when_full action_interval
-        downsize_after_underutilized_for explore_step_size chance_of_exploration downsize_ratio optimization_range
-        weight_of_latest_metric);
-    Some(resizer)
+/// If it is on.
+fn exploring_resizer(says: &RouterSettings) -> Option<&ExploringResizerSettings> {
+    says.optimal_size_exploring_resizer.as_ref().filter(|settings| settings.enabled)
 }
