@@ -72,7 +72,7 @@
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
 //! | to ask several actors the same question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
-//! | routers in GoAkt's words | [`routing::goakt`], [the guide](guide::goakt) |
+//! | routers in GoAkt's words | `routing::goakt` (feature `goakt`, on by default) |
 //! | an actor for each key | [`group`], [the guide](guide::topology) |
 //! | services made of groups | [`topology`], [the guide](guide::topology) |
 //! | pools whose size follows their load | [`Resizer`](routing::Resizer), [the guide](guide::resizing) |
@@ -206,24 +206,12 @@ pub mod timers {
 
 pub use crate::actor::actor::{Actor, HandlerResult};
 pub use crate::actor::context::Context;
-pub use crate::actor::receive_timeout::ReceiveTimeoutError;
-pub use crate::actor::recipe::IntoActor;
-pub use crate::actor::skip_unwanted::SkippingBuilder;
-pub use crate::actor::stash::StashError;
-pub use crate::actor::timer_table::TimerKey;
-pub use crate::actor::timers::ActorTimers;
-pub use crate::actor::watch::WatchError;
-pub use crate::ask::ask::{Ask, Asker, PendingReply};
-pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
-pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
-pub use crate::ask::expiring::Expiring;
-pub use crate::ask::fork::{Answerable, Attempt};
-pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
-pub use crate::ask::traced::TracedReply;
-pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
-pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
-pub use crate::core::ask_counts::ReplyCounts;
-pub use crate::core::build_error::{AliasFault, BuildError};
+pub use crate::ask::ask::{Ask, Asker};
+pub use crate::ask::error::AskError;
+pub use crate::ask::reply::{Call, ReplyTo, Request};
+pub use crate::core::actor_ref::ActorRef;
+pub use crate::core::any_actor_ref::AnyActorRef;
+pub use crate::core::build_error::BuildError;
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};

@@ -92,7 +92,6 @@ impl Topology {
     /// start may be called again; entrypoints that have started do not start twice.
     ///
     /// [`DeclaredGroup::entrypoint`]: super::DeclaredGroup::entrypoint
-    /// [`DeclaredGroup::configurer`]: super::DeclaredGroup::configurer
     pub fn start(&self) -> Result<(), TopologyError> {
         let unmounted = self.unmounted();
         if !unmounted.is_empty() {

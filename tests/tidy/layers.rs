@@ -358,6 +358,28 @@ fn no_circle_of_files_is_large() {
     super::report(&large);
 }
 
+/// The largest number of names in the crate root, modules not counted.
+const ROOT_MAX: usize = 40;
+
+#[test]
+fn the_crate_root_has_few_names() {
+    let root =
+        sources("src").into_iter().find(|source| source.path == "src/lib.rs").expect("the root is there");
+    let code: String = root.lines.iter().map(|line| line.code.as_str()).collect::<Vec<_>>().join("\n");
+    // Modules and what they show are indented.
+    let shown = code.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let names: Vec<&str> = shown
+        .flat_map(|path| path.rsplit("::").next().unwrap_or_default().split(','))
+        .map(|name| name.trim_matches(|c: char| c.is_whitespace() || "{}".contains(c)))
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(
+        (10..=ROOT_MAX).contains(&names.len()),
+        "{} names in the root, at most {ROOT_MAX}: {names:?}",
+        names.len()
+    );
+}
+
 #[test]
 fn each_folder_has_one_rank_and_is_there() {
     let folders: BTreeSet<String> = sources("src")
