@@ -42,7 +42,7 @@ pub(crate) struct Gate<H, S> {
     pub(crate) cursor: UnsafeCell<Cursor>,
     /// The number of claims that hold; meaningful once closed.
     close_index: AtomicU64,
-    lane: SystemQueue<S>,
+    system_queue: SystemQueue<S>,
 }
 
 // SAFETY: senders change atomics and the system queue, which moves `S` between threads. `cursor` belongs to the owner,
@@ -161,7 +161,7 @@ impl<H, S> Gate<H, S> {
             first_block: AtomicPtr::new(ptr::null_mut()),
             cursor: UnsafeCell::new(Cursor::NONE),
             close_index: AtomicU64::new(0),
-            lane: SystemQueue::new(),
+            system_queue: SystemQueue::new(),
         }
     }
 
@@ -169,7 +169,7 @@ impl<H, S> Gate<H, S> {
     ///
     /// Works on a closed mailbox as long as its system queue is open.
     pub(crate) fn send_system(&self, message: S, position: Position) -> Result<SystemPushed, S> {
-        self.lane.push(message, position)?;
+        self.system_queue.push(message, position)?;
         Ok(if self.word.announce_system() { SystemPushed::Wake } else { SystemPushed::Queued })
     }
 
@@ -687,7 +687,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     /// Returns true if the system queue has a control message; a plain load.
     #[inline(always)]
     pub(crate) fn has_system(&self) -> bool {
-        self.gate().lane.has_any()
+        self.gate().system_queue.has_any()
     }
 
     /// Returns true if there may be a user message: one that was claimed and not taken. On a closed mailbox the result
@@ -707,10 +707,10 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Takes all control messages, oldest first.
     ///
-    /// LANE stays as it is. It is cleared where the token is laid down; there a look at the system queue lies between
+    /// SYSTEM stays as it is. It is cleared where the token is laid down; there a look at the system queue lies between
     /// the clearing and the exchange.
     pub(crate) fn take_system(&mut self) -> Batch<S> {
-        self.gate().lane.take()
+        self.gate().system_queue.take()
     }
 
     /// Tells observers whether the actor takes user messages. The flag is only advice: the owner itself must know.
@@ -735,7 +735,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             self.gate().word.clear_system();
             return Err(self);
         }
-        if self.gate().lane.has_any() {
+        if self.gate().system_queue.has_any() {
             return Err(self);
         }
         self.go_idle(seen)
@@ -776,7 +776,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
-    /// Clears LANE and then looks at the system queue; returns `None` if the queue has a message. A control message
+    /// Clears SYSTEM and then looks at the system queue; returns `None` if the queue has a message. A control message
     /// announced later changes the word again, so an exchange that expects the returned state fails.
     #[inline]
     fn system_queue_is_empty(&self) -> Option<MailboxState> {
@@ -785,7 +785,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         if seen.has_system_flag() {
             seen = gate.word.clear_system();
         }
-        (!gate.lane.has_any()).then_some(seen)
+        (!gate.system_queue.has_any()).then_some(seen)
     }
 
     /// Refuses all further messages and returns the number of accepted messages. The system queue stays open until
@@ -841,7 +841,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 
     /// Closes the system queue and returns the control messages accepted until now.
     pub(crate) fn close_system_queue(&mut self) -> Batch<S> {
-        self.gate().lane.close()
+        self.gate().system_queue.close()
     }
 }
 

@@ -20,7 +20,7 @@
 // # The ownership token
 // Exactly one holder has the token and may run the actor. The holder is a worker, or the state word itself: under IDLE
 // (nothing to do) or PARKED (suspended). The owner lays the token down by a compare-exchange that expects a word with
-// no claim beyond `head` and without LANE. Each later claim or control message is later in the modification order of
+// no claim beyond `head` and without SYSTEM. Each later claim or control message is later in the modification order of
 // the state word and sees IDLE. So no wake-up is lost (invariant 4 of the crate), and no fence is needed.
 //
 // # An idle mailbox owns no block

@@ -8,10 +8,10 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// The state packs one bit per fact; the rest of the word is the tail index.
 ///
 /// ```text
-/// 63                                   7   6         5           4       3      2        1      0
-/// ┌─────────────────────────────────────┬─────────┬───────────┬───────┬──────┬────────┬──────┬────────┐
-/// │ tail index: claims made so far      │ LIMITED │ SUSPENDED │ EPOCH │ LANE │ PARKED │ IDLE │ CLOSED │
-/// └─────────────────────────────────────┴─────────┴───────────┴───────┴──────┴────────┴──────┴────────┘
+/// 63                                   7   6         5           4       3        2        1      0
+/// ┌─────────────────────────────────────┬─────────┬───────────┬───────┬────────┬────────┬──────┬────────┐
+/// │ tail index: claims made so far      │ LIMITED │ SUSPENDED │ EPOCH │ SYSTEM │ PARKED │ IDLE │ CLOSED │
+/// └─────────────────────────────────────┴─────────┴───────────┴───────┴────────┴────────┴──────┴────────┘
 /// ```
 ///
 /// 57 bits of index last 180 years at 25 million messages a second, which is more than one cache line can take. A carry
@@ -26,7 +26,7 @@ const IDLE: u64 = 1 << 1;
 /// The state word holds the ownership token: the actor is suspended, and only the system queue may wake it.
 const PARKED: u64 = 1 << 2;
 /// A push to the system queue came after the owner's last look; the bit keeps the token from being laid down.
-const LANE: u64 = 1 << 3;
+const SYSTEM: u64 = 1 << 3;
 /// Flips when an idle transition gives the block chain away, and so marks a `tail_block` as stale.
 const EPOCH: u64 = 1 << 4;
 /// For observers such as routers: the actor takes no user messages for now.
@@ -38,7 +38,7 @@ const INDEX_SHIFT: u32 = 7;
 const ONE_MESSAGE: u64 = 1 << INDEX_SHIFT;
 
 const _: () = assert!(
-    CLOSED | IDLE | PARKED | LANE | EPOCH | SUSPENDED | LIMITED == ONE_MESSAGE - 1,
+    CLOSED | IDLE | PARKED | SYSTEM | EPOCH | SUSPENDED | LIMITED == ONE_MESSAGE - 1,
     "the bits fill the room below the index and do not overlap"
 );
 
@@ -68,7 +68,7 @@ impl MailboxState {
 
     #[inline(always)]
     pub(crate) fn has_system_flag(self) -> bool {
-        self.0 & LANE != 0
+        self.0 & SYSTEM != 0
     }
 
     #[inline(always)]
@@ -187,17 +187,17 @@ impl StateWord {
     /// Announces a push to the system queue; returns true if the caller took the token and must schedule the actor.
     #[must_use = "who holds the token must schedule the actor"]
     pub(crate) fn announce_system(&self) -> bool {
-        // Ordering: Release; pairs with the Acquire of `clear_system`: the owner that clears our LANE finds our node in
+        // Ordering: Release; pairs with the Acquire of `clear_system`: the owner that clears our SYSTEM finds our node in
         // the queue.
-        let old = MailboxState(self.0.fetch_or(LANE, Ordering::Release));
+        let old = MailboxState(self.0.fetch_or(SYSTEM, Ordering::Release));
         // Ordering: Acquire; as `wake_idle`.
         old.is_unowned() && MailboxState(self.0.fetch_and(!(IDLE | PARKED), Ordering::Acquire)).is_unowned()
     }
 
-    /// Owner only: clears LANE. A look at the system queue must follow before the token is laid down.
+    /// Owner only: clears SYSTEM. A look at the system queue must follow before the token is laid down.
     pub(crate) fn clear_system(&self) -> MailboxState {
         // Ordering: Acquire; pairs with the Release of `announce_system`.
-        MailboxState(self.0.fetch_and(!LANE, Ordering::Acquire) & !LANE)
+        MailboxState(self.0.fetch_and(!SYSTEM, Ordering::Acquire) & !SYSTEM)
     }
 
     /// Owner only: lays the token down under IDLE if the word is still `seen`.
@@ -256,7 +256,7 @@ impl std::fmt::Debug for MailboxState {
             .field("closed", &self.is_closed())
             .field("idle", &self.is_idle())
             .field("parked", &(self.0 & PARKED != 0))
-            .field("lane", &self.has_system_flag())
+            .field("system", &self.has_system_flag())
             .field("epoch", &self.epoch())
             .field("suspended", &self.is_suspended())
             .field("limited", &self.is_limited())

@@ -66,7 +66,7 @@ impl<S> SystemQueue<S> {
 
     /// Returns true if there is something to take.
     ///
-    /// Relaxed: a push that this load must see was made visible by a stamp (a push before a tell) or by clearing LANE
+    /// Relaxed: a push that this load must see was made visible by a stamp (a push before a tell) or by clearing SYSTEM
     /// (a push before its announcement).
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
@@ -144,15 +144,15 @@ mod tests {
     #[test]
     fn what_others_push_is_taken_whole_and_in_their_order() {
         const EACH: usize = if cfg!(miri) { 20 } else { 5_000 };
-        let lane = &SystemQueue::new();
+        let queue = &SystemQueue::new();
         thread::scope(|scope| {
             for sender in 0..2 {
-                let push = move |number| lane.push((sender, number), Position::Immediate);
+                let push = move |number| queue.push((sender, number), Position::Immediate);
                 scope.spawn(move || assert!((0..EACH).all(|number| push(number).is_ok())));
             }
             let mut next = [0; 2];
             while next != [EACH; 2] {
-                for (_, (sender, number)) in lane.take() {
+                for (_, (sender, number)) in queue.take() {
                     assert_eq!(number, next[sender]);
                     next[sender] += 1;
                 }

@@ -2,7 +2,7 @@
 //! nothing else is said.
 //!
 //! Seen to fail: the owner looks at the lane only before it looks for a message (`system_before_user`); the
-//! look at the lane comes before LANE is cleared (`system_send_races_idle`); a system message does not take
+//! look at the lane comes before SYSTEM is cleared (`system_send_races_idle`); a system message does not take
 //! the token of a parked actor (`suspended_stays_suspended`); a push to the lane ignores the mark of its close
 //! (`lane_close_races_send`); one that is refused without its Acquire fence (`lane_refusal_is_seen_last`).
 
