@@ -135,7 +135,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// error if there is no actor at its paths.
     ///
     /// A keyed [group](crate::group::Group) returns [`SendError::Discarded`], whether the message comes to the group
-    /// directly or through a router, when its inner router names no key for the message.
+    /// directly or through a router, when its key router names no key for the message.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send(message.into()).inspect_err(|_| {

@@ -29,7 +29,7 @@ pub enum DeadLetterReason {
     Expired,
     /// The router had no routee that took it.
     NoRoutee,
-    /// A keyed group's inner router named no key for it: [`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
+    /// A keyed group's key router named no key for it: [`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
     /// [`KeyRoute::Default`](crate::group::KeyRoute::Default).
     Discarded,
     /// Routers route to each other in a circle: see [`SendError::Cycle`].
@@ -75,7 +75,7 @@ impl fmt::Display for DeadLetterReason {
                 "expired: its asker had gone or its time was over before its turn came; give it more time"
             }
             DeadLetterReason::NoRoutee => "no routee took it",
-            DeadLetterReason::Discarded => "discarded by a group's inner router",
+            DeadLetterReason::Discarded => "discarded by a group's key router",
             DeadLetterReason::Cycle => "routers in a circle",
             DeadLetterReason::BadPick => "routing logic picked a routee that does not exist",
             DeadLetterReason::Panicked => "lost in a panic",

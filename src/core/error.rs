@@ -15,7 +15,7 @@ pub enum SendError<M> {
     /// is; or no routee was left to choose, and a routee that was passed over was itself a router and full.
     Full(M),
     /// The actor or router has stopped. From a [group](crate::group::Group): the key has no actor and none is
-    /// created for it, as the inner router or [`stop_spawning`](crate::group::Group::stop_spawning) says.
+    /// created for it, as the key router or [`stop_spawning`](crate::group::Group::stop_spawning) says.
     Closed(M),
     /// The router has no routee that takes the message: there is none, or each has stopped or is itself a router
     /// without a routee.
@@ -25,7 +25,7 @@ pub enum SendError<M> {
     Cycle(M),
     /// No route of a [topology](crate::topology) leads to a recipient for the message.
     NoRoute(M),
-    /// The inner router of a keyed group has named no key for the message
+    /// The key router of a keyed group has named no key for the message
     /// ([`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
     /// [`KeyRoute::Default`](crate::group::KeyRoute::Default)). The group lives, and takes other messages.
     Discarded(M),
@@ -102,7 +102,7 @@ impl<M> fmt::Display for SendError<M> {
                 "no route leads anywhere for the message: define one with `route_to` before the group is mounted",
             ),
             SendError::Discarded(_) => f.write_str(
-                "message discarded: the group's inner router names no key for it, by `Discard` or `Default`",
+                "message discarded: the group's key router names no key for it, by `Discard` or `Default`",
             ),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")

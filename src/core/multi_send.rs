@@ -497,7 +497,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         }
     }
 
-    /// Notes that the group's inner router has named no key for the message.
+    /// Notes that the group's key router has named no key for the message.
     pub fn discard(&self) {
         self.way.discarded.set(true);
     }

@@ -19,7 +19,7 @@ use crate::group::key::GroupKey;
 use crate::group::key_entry::{KeyEntry, SpawnCause, SpawnInfo};
 use crate::group::key_name::key_name;
 use crate::group::key_route::ToGroup;
-use crate::group::key_router::InnerRouter;
+use crate::group::key_router::KeyRouter;
 use crate::group::key_routing::KeyRoute;
 use crate::group::recipe::GroupRecipe;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
@@ -119,7 +119,7 @@ impl GroupBuilder {
     /// ```
     pub fn keyed<A, I, K>(
         self,
-        router: impl InnerRouter<A::Message, K>,
+        router: impl KeyRouter<A::Message, K>,
         recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
@@ -181,7 +181,7 @@ impl GroupBuilder {
 
     fn plan<A, I, K>(
         self,
-        router: Box<dyn InnerRouter<A::Message, K>>,
+        router: Box<dyn KeyRouter<A::Message, K>>,
         copy: Option<Copy<A::Message>>,
         recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
@@ -272,7 +272,7 @@ type Check = fn(&AnyActorRef, &MemberSettings, &dyn Fn() -> String) -> Result<An
 pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     parent: Result<AnyActorRef, String>,
     name: String,
-    router: Guarded<Box<dyn InnerRouter<M, K>>>,
+    router: Guarded<Box<dyn KeyRouter<M, K>>>,
     copy: Option<Copy<M>>,
     make: Box<MakeBy<M, K>>,
     statuses: StdArc<Statuses<K>>,

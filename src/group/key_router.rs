@@ -14,12 +14,12 @@ use std::sync::Arc as StdArc;
 ///
 /// A key router runs on the senders' threads, many at a time, once for each message. It should be short. A panic
 /// unwinds to the sender, and the message becomes a dead letter.
-pub trait InnerRouter<M, K>: Send + Sync + 'static {
+pub trait KeyRouter<M, K>: Send + Sync + 'static {
     /// Returns the keys that this message is for.
     fn route(&self, message: &M) -> KeyRoute<K>;
 }
 
-impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> InnerRouter<M, K> for F {
+impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> KeyRouter<M, K> for F {
     #[inline]
     fn route(&self, message: &M) -> KeyRoute<K> {
         self(message)
@@ -71,7 +71,7 @@ impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
     }
 }
 
-impl<M, K, S, F> InnerRouter<M, K> for MapRouter<S, F>
+impl<M, K, S, F> KeyRouter<M, K> for MapRouter<S, F>
 where
     S: Send + Sync + 'static,
     F: Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Groups of actors told apart by a key: each outcome of the inner router, in each state of the key.
+//! Groups of actors told apart by a key: each outcome of the key router, in each state of the key.
 
 use crate::keyed_support::{
     Do, Note, books, closed, discarded, full, gently, lodgers, noted, plan, to, to_all,

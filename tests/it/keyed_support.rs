@@ -128,7 +128,7 @@ pub fn closed(sent: Result<(), SendError<Note>>) -> Option<&'static str> {
     }
 }
 
-/// The same, if the inner router has discarded it.
+/// The same, if the key router has discarded it.
 pub fn discarded(sent: Result<(), SendError<Note>>) -> Option<&'static str> {
     match sent {
         Err(SendError::Discarded(note)) => Some(note.text),

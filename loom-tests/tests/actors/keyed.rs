@@ -516,7 +516,7 @@ fn a_message_is_routed_by_the_old_state_or_the_new_one() {
             let state = state.clone();
             thread::spawn(move || state.update(|state| state + 1))
         };
-        let routed = pointsman::group::InnerRouter::route(&router, &());
+        let routed = pointsman::group::KeyRouter::route(&router, &());
         assert!(matches!(routed, KeyRoute::Unicast(1 | 2)));
         state.update(|state| state + 10);
         writer.join().unwrap();
