@@ -66,10 +66,10 @@ pub(crate) fn spawn_cell<A: Actor, F: Recipe<A>>(
     spawn_held::<A, F>(plan, recipe).map(Held::start)
 }
 
-/// A new actor that takes messages and control, and has its first turn when it is [started](Self::start), which is done
-/// without any lock: that may run the actor, and log.
+/// A new actor that takes messages and control, and has its first turn when it is [started](Self::start). The start is
+/// done without any lock: it may run the actor, and log.
 ///
-/// For what the recipe needs and what cannot be made without the reference.
+/// A creator holds an actor back while it makes the values that the recipe needs and that need the reference.
 #[must_use = "an actor that is not started ends"]
 pub(crate) struct Held<M: Send + 'static> {
     actor: ActorRef<M>,
@@ -126,13 +126,13 @@ impl<M: Send + 'static> Held<M> {
 }
 
 impl<M: Send + 'static> Drop for Held<M> {
-    /// Ends an actor that was not started, and whose recipe so never runs. Its name is free at once, since its creator
-    /// has nothing by which to wait for the end.
+    /// Ends an actor that was not started; its recipe never runs. The name is free at once, since the creator has no
+    /// reference by which to wait for the end.
     fn drop(&mut self) {
         if self.is_started {
             return;
         }
-        // As one that has had its first turn, which would make it.
+        // The phase of an actor that has had its first turn: that turn would call the recipe.
         self.private(|private| private.phase = Phase::Alive);
         let actor = self.actor.any_local();
         if let Some(parent) = &actor.core().parent {
@@ -203,7 +203,7 @@ struct Checked<'a, M> {
     stash_capacity: Option<u32>,
 }
 
-/// Refuses what is wrong by itself.
+/// Checks the name and the settings of an actor, before anything is reserved for it.
 fn check<'a, A: Actor>(
     parent: &'a AnyActorRef,
     name: Option<&str>,
