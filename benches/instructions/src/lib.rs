@@ -45,7 +45,7 @@ pub struct Job(Box<dyn FnOnce(&mut Context<Job>) + Send>);
 
 impl Actor for Runner {
     type Message = Job;
-    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> Done {
+    fn receive(&mut self, job: Job, ctx: &mut Context<Job>) -> HandlerResult {
         (job.0)(ctx);
         Ok(())
     }
@@ -102,7 +102,7 @@ pub const TOGGLE: u64 = u64::MAX;
 
 impl Actor for Sink {
     type Message = Words;
-    fn receive(&mut self, message: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, message: Words, _: &mut Context<Words>) -> HandlerResult {
         if message[1] == TOGGLE {
             toggle();
         }
@@ -125,7 +125,7 @@ pub enum Ball {
 
 impl Actor for Player {
     type Message = Ball;
-    fn receive(&mut self, ball: Ball, _: &mut Context<Ball>) -> Done {
+    fn receive(&mut self, ball: Ball, _: &mut Context<Ball>) -> HandlerResult {
         let (left, count) = match ball {
             Ball::Partner(partner) => {
                 self.partner = Some(partner);
@@ -177,7 +177,7 @@ pub struct Answerer;
 
 impl Actor for Answerer {
     type Message = Call<Next>;
-    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> Done {
+    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> HandlerResult {
         call.answer(|Next(number)| number + 1);
         Ok(())
     }
@@ -197,7 +197,7 @@ enum Curiosity {
 
 impl Actor for Curious {
     type Message = Curiosity;
-    fn receive(&mut self, message: Curiosity, ctx: &mut Context<Curiosity>) -> Done {
+    fn receive(&mut self, message: Curiosity, ctx: &mut Context<Curiosity>) -> HandlerResult {
         let number = match message {
             Curiosity::Start { count } => {
                 self.count = count;
@@ -240,7 +240,7 @@ pub struct Idler {
 
 impl Actor for Idler {
     type Message = Words;
-    fn receive(&mut self, _: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, _: Words, _: &mut Context<Words>) -> HandlerResult {
         Ok(())
     }
 }
@@ -263,7 +263,7 @@ enum Family {
 
 impl Actor for Parent {
     type Message = Family;
-    fn receive(&mut self, message: Family, ctx: &mut Context<Family>) -> Done {
+    fn receive(&mut self, message: Family, ctx: &mut Context<Family>) -> HandlerResult {
         if let Family::Start { count } = message {
             (self.count, self.living) = (count, ctx.system().living_actors());
             if count {

@@ -37,7 +37,7 @@ struct Worker {
 
 impl Actor for Worker {
     type Message = Words;
-    fn receive(&mut self, words: Words, _: &mut Context<Words>) -> Done {
+    fn receive(&mut self, words: Words, _: &mut Context<Words>) -> HandlerResult {
         self.work.handle(words);
         Ok(())
     }
@@ -115,7 +115,7 @@ struct Answerer;
 
 impl Actor for Answerer {
     type Message = Call<Next>;
-    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> Done {
+    fn receive(&mut self, call: Call<Next>, _: &mut Context<Call<Next>>) -> HandlerResult {
         call.answer(|Next(number)| number + 1);
         Ok(())
     }
@@ -140,7 +140,7 @@ struct Asker {
 
 impl Actor for Asker {
     type Message = Result<u64, AskError>;
-    fn receive(&mut self, answer: Self::Message, ctx: &mut Context<Self::Message>) -> Done {
+    fn receive(&mut self, answer: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
         let number = answer.expect("it answers");
         if number == self.asks {
             let _ = self.result.send(number);
