@@ -204,6 +204,7 @@ struct Checked<'a, M> {
 }
 
 /// Checks the name and the settings of an actor, before anything is reserved for it.
+#[inline]
 fn check<'a, A: Actor>(
     parent: &'a AnyActorRef,
     name: Option<&str>,
@@ -241,6 +242,7 @@ fn full_policy(on_full: OverflowPolicy) -> FullPolicy {
 }
 
 /// Counts an actor as living, and finds the place where it runs.
+#[inline]
 fn place(system: &SystemCore, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
     system.actor_begins()?;
     system.place(dispatcher).inspect_err(|_| system.actor_ended())

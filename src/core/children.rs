@@ -88,6 +88,7 @@ impl<C> Default for ChildTable<C> {
 
 impl<C> ReservedPlace<'_, C> {
     /// Takes the child in.
+    #[inline]
     pub(crate) fn fill(mut self, child: C) {
         let children = self.inner.children.get_or_insert_default();
         match self.start.name {
@@ -108,6 +109,7 @@ impl<C: Child> Children<C> {
 
     /// Keeps the place of a child that is about to be made: under `name`, or under a generated one. No other thread
     /// takes the name, or looks at the list, before the place is filled or given up.
+    #[inline]
     pub(crate) fn reserve(&self, name: Option<&str>) -> Result<ReservedPlace<'_, C>, Refusal> {
         let mut inner = lock(&self.0);
         if inner.closed {
