@@ -77,16 +77,16 @@ mod membarrier {
 
 #[cfg(not(all(target_os = "linux", not(any(miri, pointsman_loom, pointsman_shuttle)))))]
 mod membarrier {
-    pub fn register() -> bool {
+    pub(crate) fn register() -> bool {
         false
     }
 
     #[inline(always)]
-    pub fn is_registered() -> bool {
+    pub(crate) fn is_registered() -> bool {
         false
     }
 
-    pub fn fence_all() -> bool {
+    pub(crate) fn fence_all() -> bool {
         false
     }
 }

@@ -290,8 +290,9 @@ fn a_section_that_leaves_the_router_to_the_code_leaves_its_size_alone() {
         router.stop();
         system.finish();
     }
-    let warnings =
-        crate::logged::with("the size and the resizer that deployment.\"/router\".router.router says");
+    let warnings = crate::logged::with(
+        "the size and the resizer at deployment.\"/router\".router.router have no effect",
+    );
     assert!(warnings.len() == 3 && warnings[0].contains("/user/router"), "{warnings:?}");
 }
 
