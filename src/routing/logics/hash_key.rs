@@ -66,7 +66,7 @@ const INLINE: usize = 240;
 /// # struct Accounts;
 /// # impl Actor for Accounts {
 /// #     type Message = AccountMsg;
-/// #     fn receive(&mut self, _: AccountMsg, _: &mut Context<AccountMsg>) -> Done { Ok(()) }
+/// #     fn receive(&mut self, _: AccountMsg, _: &mut Context<AccountMsg>) -> HandlerResult { Ok(()) }
 /// # }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
