@@ -32,7 +32,7 @@ const WINDOW: u64 = 1024;
 const BATCH: u64 = 128;
 /// One message in so many has its latency measured: reading the clock costs as much as a message.
 const SAMPLE_EVERY: u64 = 64;
-/// What everything that must happen soon may take.
+/// The longest time that a step which must happen soon may take.
 const SOON: Duration = Duration::from_secs(60);
 
 const HELP: &str = "\
@@ -91,7 +91,7 @@ fn run(options: &Options) -> Result<Ledger, Box<dyn Error>> {
 
 // ---- the actors
 
-/// What is sent. A broadcast clones it.
+/// The message that is sent. A broadcast clones it.
 #[derive(Clone)]
 struct Parcel {
     sender: u32,
@@ -375,7 +375,7 @@ struct Options {
 }
 
 impl Options {
-    /// What the arguments ask for; `None` if that is help.
+    /// Reads the arguments; returns `None` if they ask for help.
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut options = Self { messages: 10_000_000, senders: 2, routees: 8, json: false };
         while let Some(arg) = args.next() {

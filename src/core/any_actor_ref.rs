@@ -271,7 +271,7 @@ impl Drop for AnyActorRef {
 
 impl fmt::Debug for AnyActorRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AnyRef({}#{})", self.path(), self.uid())
+        write!(f, "AnyActorRef({}#{})", self.path(), self.uid())
     }
 }
 

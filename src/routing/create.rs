@@ -87,7 +87,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         let routees = head_state.make(size)?;
         let others = others.into_iter().map(|routee| Member { routee, own: false });
         head_state.publish(others.chain(routees.iter().map(Member::new)).collect());
-        // Who looks the router up by its path finds what routes.
+        // A look-up of the router's path finds the reference that routes.
         shared.info.head.core().children.set_front(reference.clone());
         for actor in head_state.list().iter().filter_map(|member| member.routee.watched()) {
             let _ = shared.info.head.send_system(Control::Adopt(actor));

@@ -192,7 +192,7 @@ impl<K: Send + 'static, M: Send + 'static> PendingDelivery for KeyedLater<K, M> 
         self.later.ring(bell);
     }
 
-    /// The way back takes the message with its key; what waits is bare.
+    /// The way back takes the message with its key; the waiting message is bare.
     fn return_by(&mut self, way_back: Box<dyn Any + Send>) {
         if let Ok(router) = way_back.downcast::<ActorRef<Keyed<K, M>>>() {
             let way_back = PutOn { router: *router, key: self.key.clone() };

@@ -63,7 +63,7 @@ fn what_an_actor_prints_of_itself_and_its_system_says_what_it_is() {
         "ActorTimers { of: /user/p, .. }".to_owned(),
         "ActorBuilder { parent: ".to_owned(),
         format!("ActorRef<{of_type}>(/user/p#{uid})"),
-        format!("AnyRef(/user/p#{uid})"),
+        format!("AnyActorRef(/user/p#{uid})"),
         "/user/p".to_owned(),
         format!("{name:?}"),
         format!("SystemRef {{ name: {name:?}, .. }}"),

@@ -449,12 +449,12 @@ impl<M: Send + 'static> Pool<M> {
         self.has_left(0);
     }
 
-    /// Returns when this routee has ended. What it has left behind lies at another one by then, or is a dead letter.
+    /// Returns when this routee has ended. Its remaining messages lie at another routee by then, or are dead letters.
     fn has_left(&self, index: usize) {
         self.routees[index].when_ended().within(LONG).wait().expect("it leaves");
     }
 
-    /// What was handled besides, in the order of the numbers, and the dead letters. All that have left have ended: what
+    /// Returns the other handled messages, in the order of the numbers, and the dead letters. All that have left have ended: what
     /// such a one is just about to hand on is in no mailbox, and would be missed here.
     fn end(self) -> (Vec<u32>, Vec<DeadLetterReason>, pointsman::Ledger) {
         drop(self.held);
@@ -511,7 +511,7 @@ fn a_question_that_waits_at_a_routee_that_leaves_goes_to_another_one() {
         pool.first_leaves();
         assert_eq!(asking.join().expect("no panic"), Ok(10));
         let (seen, letters, _) = pool.end();
-        // What the first had in its mailbox goes to the second, too.
+        // The messages in the first routee's mailbox go to the second, too.
         assert_eq!((seen, letters), (vec![0, 5], vec![]));
     }
 }
@@ -567,7 +567,7 @@ fn a_question_that_waits_at_a_routee_of_a_keyed_pool_that_leaves_goes_to_another
         pool.first_leaves();
         assert_eq!(asking.join().expect("no panic"), Ok(10));
         let (seen, letters, _) = pool.end();
-        // What the first had in its mailbox has lost its key.
+        // The messages in the first routee's mailbox have lost their keys.
         assert_eq!((seen, letters), (vec![5], vec![DeadLetterReason::Stopped]));
     }
 }
@@ -635,7 +635,7 @@ fn a_copy_that_waits_at_a_routee_that_leaves_goes_to_nobody_else() {
     pool.first_leaves();
     assert_eq!(asking.join().expect("no panic"), Err(AskError::undeliverable()));
     let (seen, letters, _) = pool.end();
-    // What the first had in its mailbox might be a copy, too.
+    // The messages in the first routee's mailbox might be copies, too.
     assert_eq!((seen, letters.len()), (vec![], 2), "{letters:?}");
 }
 

@@ -53,7 +53,7 @@ fn is_rust(info: &str) -> bool {
     info.is_empty() || words.clone().any(|word| word == "rust") || words.all(is_attribute)
 }
 
-/// What rustdoc shows of a line of Rust; `None` if it hides the line.
+/// Returns the part of a line of Rust that rustdoc shows; `None` if it hides the line.
 fn shown(line: &str) -> Option<String> {
     let begin = line.trim_start();
     match begin.strip_prefix('#') {
@@ -183,7 +183,7 @@ fn parenthesized(text: &str) -> Option<&str> {
     None
 }
 
-/// What a link becomes that has this text and leads there, and `None` if it stays.
+/// Returns the plain form of a link with this text and target; `None` if the link stays.
 fn replaced(text: &str, target: &str) -> Option<String> {
     match leads(target) {
         Leads::ToItem => Some(text.to_owned()),
@@ -321,7 +321,7 @@ fn of(source: &str) -> String {
     source.replacen(WRITTEN, GENERATED, 1)
 }
 
-/// What a file must be that is generated from this source with this text.
+/// Returns the text of the file that is generated from this source.
 fn generated(source: &str, page: &str) -> String {
     format!("{}\n\n{}", head(source), plain(page))
 }
