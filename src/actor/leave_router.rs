@@ -6,8 +6,8 @@
 //! before that position reach it; or it closes at once; or it gets a farewell message, and ends when it decides to: see
 //! [`Leaving`].
 //!
-//! The routee also handles the messages behind the position itself, and the router does not route them again: a mailbox
-//! cannot distinguish messages that came through the router from messages sent to this actor directly, for instance by
+//! Messages may lie between the position of the request and the close. The routee handles these, too, and the router
+//! does not route them again: a mailbox cannot distinguish messages that came through the router from messages sent to this actor directly, for instance by
 //! itself.
 //!
 //! A routee that ends earlier, because it is stopped, fails, or stops itself, hands its remaining messages to the

@@ -21,9 +21,9 @@
 //! escalates no second failure: the child that failed is added to `culprits`, and the culprits get this actor's verdict
 //! too.
 //!
-//! A restart runs `restarting` on the old state, waits until all children that have been told to stop by then have
-//! ended (other control is deferred meanwhile), and makes the new state. The order to stop may come from the hook or
-//! from earlier. Children that were kept restart too.
+//! A restart cancels the actor's timers, unstashes all messages, and runs `restarting` on the old state. It waits until
+//! all children that have been told to stop by then have ended (other control is deferred meanwhile), and makes the new
+//! state. The hook or an earlier call may have told them to stop. Children that were kept restart too.
 //!
 //! # The end
 //!

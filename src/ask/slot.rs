@@ -137,10 +137,10 @@ unsafe impl<R: Send> Send for ReplierHalf<R> {}
 // SAFETY: through a shared port one can look at the word and clone the port, which is counted atomically;
 // sending the clone elsewhere is covered by `R: Send`.
 unsafe impl<R: Send> Sync for ReplierHalf<R> {}
-// SAFETY: as for `ReplierHalf`; the outcome is taken in the promise's thread. The identity of a waker is compared
+// SAFETY: as for `ReplierHalf`; the outcome is taken in the thread of the asker's half. The identity of a waker is compared
 // and never followed.
 unsafe impl<R: Send> Send for AskerHalf<R> {}
-// SAFETY: through a shared promise one can only look at the word.
+// SAFETY: a shared asker's half can only look at the word.
 unsafe impl<R: Send> Sync for AskerHalf<R> {}
 // SAFETY: no half reaches the slot, and it holds no `R`.
 unsafe impl<R: Send> Send for FreeSlot<R> {}
@@ -188,7 +188,7 @@ impl<R> Drop for FreeSlot<R> {
 impl<R> AskerHalf<R> {
     fn slot(&self) -> &Slot<R> {
         // SAFETY: a slot is freed only by its asker, or after the GONE that its asker sets; both consume
-        // the promise.
+        // the asker's half.
         unsafe { self.slot.as_ref() }
     }
 
@@ -206,7 +206,8 @@ impl<R> AskerHalf<R> {
         Word(self.slot().state.load(Ordering::Acquire))
     }
 
-    /// Takes the outcome, and the slot with it if no port is left; gives the promise back when there is no outcome yet.
+    /// Takes the outcome, and the slot with it if no port is left; gives the asker's half back when there is no outcome
+    /// yet.
     #[inline]
     pub(crate) fn take(self) -> Result<(Outcome<R>, Option<FreeSlot<R>>), Self> {
         let word = self.look();
@@ -294,7 +295,7 @@ impl<R> AskerHalf<R> {
     fn take_full(self, word: Word) -> (Outcome<R>, Option<FreeSlot<R>>) {
         let slot = self.slot;
         // SAFETY: FULL was seen, so the outcome was written and only the asker touches it; taking it consumes the
-        // promise, so it is taken once.
+        // asker's half, so it is taken once.
         let outcome = self.slot().outcome.with(|outcome| unsafe { (*outcome).assume_init_read() });
         let mut alone = word.ports() == 0;
         if !alone {
@@ -312,7 +313,7 @@ impl<R> AskerHalf<R> {
 
 impl<R> Drop for AskerHalf<R> {
     fn drop(&mut self) {
-        // The copy is consumed in this promise's place, which is never used again.
+        // The copy is consumed in place of this half, which is never used again.
         let _ = Self { slot: self.slot, registered: None }.leave();
     }
 }
@@ -450,7 +451,7 @@ unsafe fn free<R>(slot: NonNull<Slot<R>>) {
     last.waiter.with_mut(|_| ());
     // SAFETY: the caller is the only code that reaches the slot; an outcome would not be dropped, but there is none.
     unsafe { slot.drop_in_place() };
-    // SAFETY: every slot's memory comes from `slot_memory::take` in `FreeSlot::take`; its content was dropped.
+    // SAFETY: every slot's memory comes from `slot_pool::take` in `FreeSlot::take`; its content was dropped.
     unsafe { slot_pool::put_back(slot) };
 }
 
@@ -482,13 +483,13 @@ pub(crate) fn quietly(act: impl FnOnce()) {
 
 impl<R> fmt::Debug for AskerHalf<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Promise").field("answered", &self.is_answered()).finish()
+        f.debug_struct("AskerHalf").field("answered", &self.is_answered()).finish()
     }
 }
 
 impl<R> fmt::Debug for ReplierHalf<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Port").field("wanted", &self.is_wanted()).finish()
+        f.debug_struct("ReplierHalf").field("wanted", &self.is_wanted()).finish()
     }
 }
 
@@ -516,10 +517,10 @@ mod tests {
     #[test]
     fn an_ask_that_is_left_lets_go_of_its_waker_however_long_its_ports_are_kept() {
         let sleeper = Arc::new(ParkedAsker);
-        let (mut promise, port) = FreeSlot::<i32>::take().begin();
-        assert!(!promise.register(&Waker::from(sleeper.clone())));
+        let (mut asker, port) = FreeSlot::<i32>::take().begin();
+        assert!(!asker.register(&Waker::from(sleeper.clone())));
         assert_eq!(Arc::strong_count(&sleeper), 2);
-        drop(promise.leave());
+        drop(asker.leave());
         assert_eq!(Arc::strong_count(&sleeper), 1);
         drop(port);
     }
@@ -539,21 +540,21 @@ mod tests {
             }
         }
 
-        let (mut promise, port) = FreeSlot::take().begin();
+        let (mut asker, port) = FreeSlot::take().begin();
         // The rest of each waker is in the slot.
-        assert!(!promise.register(&Waker::from(Arc::new(Sore))));
-        assert!(!promise.register(&Waker::from(Arc::new(Sore))), "replaces the first");
-        drop(promise.leave());
+        assert!(!asker.register(&Waker::from(Arc::new(Sore))));
+        assert!(!asker.register(&Waker::from(Arc::new(Sore))), "replaces the first");
+        drop(asker.leave());
         assert_eq!(port.answer(Ok(7)), Err(Ok(7)));
     }
 
     #[test]
     fn an_answer_before_the_look_gives_the_slot_back() {
-        let (promise, port) = FreeSlot::take().begin();
-        let slot = promise.slot;
+        let (asker, port) = FreeSlot::take().begin();
+        let slot = asker.slot;
         assert!(port.is_wanted());
         port.answer(Ok(7)).expect("first");
-        let (outcome, free_slot) = promise.take().expect("answered");
+        let (outcome, free_slot) = asker.take().expect("answered");
         assert_eq!(outcome, Ok(7));
         let free_slot = free_slot.expect("no port is left");
         assert_eq!(free_slot.slot, slot);
@@ -563,10 +564,10 @@ mod tests {
 
     #[test]
     fn a_slot_with_ports_is_not_given_back() {
-        let (promise, port) = FreeSlot::take().begin();
+        let (asker, port) = FreeSlot::take().begin();
         let late = port.clone();
         port.answer(Ok(7)).expect("first");
-        let (outcome, free_slot) = promise.take().expect("answered");
+        let (outcome, free_slot) = asker.take().expect("answered");
         assert_eq!(outcome, Ok(7));
         assert!(free_slot.is_none());
         assert!(!late.is_wanted());
@@ -575,9 +576,9 @@ mod tests {
 
     #[test]
     fn the_last_port_gives_back_the_slot_that_its_asker_has_left() {
-        let (promise, port) = FreeSlot::<i32>::take().begin();
-        let slot = promise.slot;
-        drop(promise.leave());
+        let (asker, port) = FreeSlot::<i32>::take().begin();
+        let slot = asker.slot;
+        drop(asker.leave());
         let other = port.clone();
         drop(port);
         assert_ne!(FreeSlot::<i32>::take().slot, slot);
@@ -587,51 +588,51 @@ mod tests {
 
     #[test]
     fn only_the_last_port_reports_that_nobody_answered() {
-        let (promise, port) = FreeSlot::<i32>::take().begin();
+        let (asker, port) = FreeSlot::<i32>::take().begin();
         let other = port.clone();
         drop(port);
-        assert!(!promise.is_answered());
+        assert!(!asker.is_answered());
         drop(other);
-        let (outcome, _) = promise.take().expect("answered");
+        let (outcome, _) = asker.take().expect("answered");
         assert_eq!(outcome, Err(AskError::no_reply()));
     }
 
     #[test]
     fn an_answer_to_nobody_comes_back() {
-        let (promise, port) = FreeSlot::take().begin();
-        drop(promise);
+        let (asker, port) = FreeSlot::take().begin();
+        drop(asker);
         assert!(!port.is_wanted());
         assert_eq!(port.answer(Ok("late")), Err(Ok("late")));
     }
 
     #[test]
     fn the_same_waker_is_registered_once() {
-        let (mut promise, port) = FreeSlot::<i32>::take().begin();
-        assert!(!promise.register(Waker::noop()));
-        assert!(!promise.register(Waker::noop()));
+        let (mut asker, port) = FreeSlot::<i32>::take().begin();
+        assert!(!asker.register(Waker::noop()));
+        assert!(!asker.register(Waker::noop()));
         drop(port);
-        assert!(promise.register(Waker::noop()));
+        assert!(asker.register(Waker::noop()));
     }
 
     #[test]
     fn spares_and_halves_pass_through_threads_and_are_looked_at_by_several() {
         let free_slot = thread::spawn(FreeSlot::<Box<i32>>::take).join().expect("no panic");
-        let (promise, port) = free_slot.begin();
+        let (asker, port) = free_slot.begin();
         thread::scope(|scope| {
-            let (promise, port) = (&promise, &port);
+            let (asker, port) = (&asker, &port);
             let answering = port.clone();
             scope.spawn(move || answering.answer(Ok(Box::new(7))).expect("the only one"));
             // Each thread looks until the answer is there.
             for _ in 0..2 {
                 scope.spawn(move || {
-                    while port.clone().is_wanted() || !promise.is_answered() {
+                    while port.clone().is_wanted() || !asker.is_answered() {
                         thread::yield_now();
                     }
                 });
             }
         });
         drop(port);
-        let taking = thread::spawn(move || promise.take().expect("answered"));
+        let taking = thread::spawn(move || asker.take().expect("answered"));
         let (outcome, free_slot) = taking.join().expect("no panic");
         assert_eq!(outcome, Ok(Box::new(7)));
         let free_slot = free_slot.expect("no port is left");
@@ -654,7 +655,7 @@ mod tests {
         const REPLIERS: usize = 4;
         let drops = Arc::new(AtomicUsize::new(0));
         for round in 0..ROUNDS {
-            let (mut promise, port) = FreeSlot::take().begin();
+            let (mut asker, port) = FreeSlot::take().begin();
             let accepted: usize = thread::scope(|scope| {
                 let repliers: Vec<_> = (0..REPLIERS)
                     .map(|_| {
@@ -671,13 +672,13 @@ mod tests {
                 // Every other round the asker leaves in the middle of it.
                 let taken = if round % 2 == 0 {
                     let waker = crate::ask::ask::thread_waker();
-                    while !promise.register(&waker) {
+                    while !asker.register(&waker) {
                         thread::park();
                     }
-                    let (outcome, _) = promise.take().unwrap_or_else(|_| panic!("registered as answered"));
+                    let (outcome, _) = asker.take().unwrap_or_else(|_| panic!("registered as answered"));
                     usize::from(outcome.is_ok())
                 } else {
-                    usize::from(matches!(promise.leave().outcome, Some(Ok(_))))
+                    usize::from(matches!(asker.leave().outcome, Some(Ok(_))))
                 };
                 let accepted = repliers.into_iter().map(|it| it.join().expect("no panic")).sum();
                 assert_eq!(accepted, taken);

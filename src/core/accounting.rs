@@ -25,7 +25,7 @@ use std::cell::Cell;
 /// An account says where open messages are counted and what their dead letters say. It owns nothing.
 pub(crate) trait Account {
     /// This thread's counters and the dead letters of the system that counts them; `None`: no system counts.
-    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)>;
+    fn counters(&self) -> Option<(&ThreadCounters, &DeadLetters)>;
 
     fn message_type(&self) -> &'static str {
         "a message"
@@ -39,7 +39,7 @@ pub(crate) trait Account {
 /// Dead letters of messages that are gone. Nothing unwinds out of here.
 #[cold]
 fn lose(account: &impl Account, count: u64, reason: DeadLetterReason) {
-    let Some((counters, dead_letters)) = account.books() else { return };
+    let Some((counters, dead_letters)) = account.counters() else { return };
     counters.dead_lettered(count);
     for _ in 0..count {
         dead_letters.publish(reason, account.message_type(), || account.recipient());
@@ -66,7 +66,7 @@ impl<A: Account> OpenDeliveries<A> {
 
     #[inline]
     fn count_sent(&self, count: u64) {
-        if let Some((counters, _)) = self.account.books() {
+        if let Some((counters, _)) = self.account.counters() {
             counters.sent(count);
         }
     }
@@ -114,7 +114,8 @@ impl<A: Account> OpenDeliveries<A> {
         }
     }
 
-    /// As [`lose_rest`](Self::lose_rest), but a delivery is handed back. It is counted as sent now if none is open.
+    /// Hands one delivery back, whose outcome the sender counts, and loses the others for this reason. If none is open,
+    /// one more is counted as sent.
     #[cold]
     pub(crate) fn hand_one_back(&self, reason: DeadLetterReason) {
         match self.count.replace(0) {

@@ -6,10 +6,10 @@
 //! other messages nothing, and each copy one load.
 //!
 //! Each part of this crate that sends a message to several recipients marks them: a way through a router
-//! (`RouteContext::deliver`), a race (`first_reply.rs`), a path (`path_group.rs`), a selection, a topology
-//! (`multi_send.rs`), listeners, and the event stream, whose every event counts as a copy. A recipient that stands for
-//! others (`routee_set.rs`, an adapter) passes the mark on to them. A router does not, since a copy that one of its own
-//! routees leaves behind is for another of these. User code that clones a message and tells two routees sends two
+//! (`RouteContext::deliver`), a race (`routing/logics/first_reply.rs`), a path (`routing/path_group.rs`), a selection, a
+//! topology (`multi_send.rs`), listeners, and the event stream, whose every event counts as a copy. A recipient that
+//! stands for others (`routing/routee_set.rs`, an adapter) passes the mark on to them. A router does not, since a copy
+//! that one of its own routees leaves behind is for another of these. User code that clones a message and tells two routees sends two
 //! messages, and each of them may be routed again. A logic that delivers copies later says so by
 //! `RouteContext::copies_later`.
 

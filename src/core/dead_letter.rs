@@ -1,3 +1,5 @@
+//! A dead letter, and the reason why no recipient took the message.
+
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The publication of dead letters: they are shown to subscribers, the log and sinks.
 //!
 //! The ledger counts; this module only publishes: to the subscribers of the [event stream](crate::events::EventStream), to the
-//! log (`dead_letter_log.rs`), and to the sink of the message's type (`undelivered.rs`). All of them run on the thread
+//! log (`dead_letter_log.rs`), and to the sink of the message's type (`dead_letter_sinks.rs`). All of them run on the thread
 //! that met the dead letter. A message that they send may itself become a dead letter. It is counted, but not published
 //! while the first is being published, so there is no endless circle.
 

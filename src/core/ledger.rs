@@ -180,7 +180,7 @@ impl ThreadCounters {
 /// The thread counters of a single system.
 pub struct Counters {
     id: u64,
-    shelf: StdArc<CounterRegistry>,
+    registry: StdArc<CounterRegistry>,
     /// For threads whose thread-locals are gone.
     common: ThreadCounters,
 }
@@ -222,9 +222,9 @@ impl Drop for CounterRegistrations {
     fn drop(&mut self) {
         // Destructors of other thread-locals may still send: they must not use thread counters that have a new writer.
         let _ = LATEST.try_with(|latest| latest.set((0, std::ptr::null())));
-        for (_, shelf, row) in self.0.get_mut().drain(..) {
-            if let Some(shelf) = shelf.upgrade() {
-                lock(&shelf.rows).free.push(row);
+        for (_, registry, row) in self.0.get_mut().drain(..) {
+            if let Some(registry) = registry.upgrade() {
+                lock(&registry.rows).free.push(row);
             }
         }
     }
@@ -248,7 +248,7 @@ impl Counters {
         // Ordering: Relaxed; only uniqueness matters.
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let counts = Counts { shared: true, ..Counts::default() };
-        Self { id, shelf: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
+        Self { id, registry: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
     }
 
     /// Returns the thread counters of the calling thread.
@@ -273,9 +273,9 @@ impl Counters {
                 return StdArc::as_ptr(row);
             }
             // Counters that are gone need no registration.
-            leases.retain(|(_, shelf, _)| shelf.strong_count() > 0);
+            leases.retain(|(_, registry, _)| registry.strong_count() > 0);
             let row = {
-                let mut rows = lock(&self.shelf.rows);
+                let mut rows = lock(&self.registry.rows);
                 rows.free.pop().unwrap_or_else(|| {
                     let row = StdArc::new(ThreadCounters::default());
                     rows.all.push(row.clone());
@@ -283,7 +283,7 @@ impl Counters {
                 })
             };
             let pointer = StdArc::as_ptr(&row);
-            leases.push((self.id, StdArc::downgrade(&self.shelf), row));
+            leases.push((self.id, StdArc::downgrade(&self.registry), row));
             pointer
         });
         match found {
@@ -311,7 +311,7 @@ impl Counters {
 
     #[cfg(any(feature = "testkit", pointsman_loom))]
     fn work(&self, ends: fn(&Counts) -> &AtomicU64) -> Work {
-        let rows = lock(&self.shelf.rows).all.clone();
+        let rows = lock(&self.registry.rows).all.clone();
         let all = || rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
         // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The caller sees the actions
         // of each thread before its last count, and their causes.
@@ -326,7 +326,7 @@ impl Counters {
 
     /// Adds up all thread counters. `queued` is left 0: the counters do not know the mailboxes.
     pub fn sum(&self) -> Ledger {
-        let rows = lock(&self.shelf.rows).all.clone();
+        let rows = lock(&self.registry.rows).all.clone();
         let mut ledger = Ledger::default();
         let all = || rows.iter().map(|row| &**row).chain([&self.common]);
         // Ordering: Acquire in each; pairs with the Release store of `ThreadCounters::add`. The outcomes of messages
@@ -362,7 +362,7 @@ mod tests {
             thread::spawn(move || counters.for_this_thread().sent(3)).join().expect("no panic");
         }
         assert_eq!(counters.sum().sent, 30);
-        assert_eq!(lock(&counters.shelf.rows).all.len(), 1);
+        assert_eq!(lock(&counters.registry.rows).all.len(), 1);
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl<'a, M, S: Fn() -> Option<&'a SystemCore>, P: Fn() -> ActorPath> CodeAccount
 }
 
 impl<'a, M, S: Fn() -> Option<&'a SystemCore>, P: Fn() -> ActorPath> Account for CodeAccount<'a, M, S, P> {
-    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+    fn counters(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
         let system = (self.system)()?;
         Some((system.ledger().for_this_thread(), system.dead_letters()))
     }

@@ -1,10 +1,10 @@
 //! The core of a system: dispatchers, the tree of actors, clock, ledger, and an orderly end.
 //!
-//! - `guardians.rs` has the top of the tree;
+//! - `actor/guardians.rs` has the top of the tree;
 //! - `dispatchers.rs` has the placement of actors;
-//! - `system_end.rs` has the end of a system;
-//! - `stepping.rs` is for systems whose actors run on the thread of a test;
-//! - `quiescence.rs` is for tests that wait until nothing is left to do.
+//! - `actor/system_end.rs` has the end of a system;
+//! - `actor/stepping.rs` is for systems whose actors run on the thread of a test;
+//! - `actor/quiescence.rs` is for tests that wait until nothing is left to do.
 
 use crate::core::dispatchers::{OwnedPlacement, ResolvedPlacement};
 use crate::core::extensions::Extensions;
@@ -265,7 +265,7 @@ impl SystemCore {
 
 impl Account for &SystemCore {
     #[inline]
-    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+    fn counters(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
         Some((self.ledger().for_this_thread(), self.dead_letters()))
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct KeySlot<M: Send + 'static, K> {
     pub actor: Option<ActorRef<M>>,
 }
 
-/// The openness says how far a group's end has come, and only ever advances.
+/// A group phase says how far a group's end has come, and only ever advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum GroupPhase {

@@ -12,8 +12,8 @@
 //! One unit of room wakes one sender. A sender that gives up at its deadline may be the woken one, so it passes the
 //! notification on. Another sender may take the room first; the woken sender then waits again.
 //!
-//! A sender that waits for room in several mailboxes has a [`NotFullNotify`]. Each notification rings all bells and also wakes
-//! one sender without a bell. So a sender with a bell takes no notification from another sender, and has none to pass
+//! A sender that waits for room in several mailboxes has a bell ([`NotFullNotify`]). Each notification rings all bells
+//! and also wakes one sender without a bell. So a sender with a bell takes no notification from another sender, and has none to pass
 //! on.
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -84,9 +84,9 @@ impl NotFullWait {
         true
     }
 
-    /// Owner: `head` has moved, so there is room; wakes one sender.
+    /// Owner: `head` has moved, so there is room; wakes one sender. The senders have no order.
     #[inline]
-    pub(crate) fn made(&self) {
+    pub(crate) fn wake_one(&self) {
         // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) != 0 {
@@ -95,12 +95,12 @@ impl NotFullWait {
     }
 
     /// Wakes all waiting senders, because there may be room for all.
-    pub(crate) fn for_all(&self) {
+    pub(crate) fn wake_all(&self) {
         self.notify(Condvar::notify_all);
     }
 
     /// Owner: the mailbox has closed, and no sender will find room any more; wakes all senders.
-    pub(crate) fn closed(&self) {
+    pub(crate) fn wake_at_close(&self) {
         self.notify(Condvar::notify_all);
     }
 
@@ -132,7 +132,7 @@ impl NotFullWait {
     /// Counts one more waiting sender.
     fn announce(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Ordering: SeqCst; between the announcement and the next look for room; mirror of `NotFullWait::made`.
+        // Ordering: SeqCst; between the announcement and the next look for room; mirror of `NotFullWait::wake_one`.
         fence(Ordering::SeqCst);
     }
 }

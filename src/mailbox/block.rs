@@ -23,7 +23,7 @@ pub(crate) struct Block {
     start: UnsafeCell<u64>,
     /// Grows with each use. The value survives in the cache, so nothing may overlay it.
     generation: UnsafeCell<u64>,
-    /// 1 + the tail index from which on no claim leads into this block; 0 while `tail_block` has not moved past the
+    /// 1 + an index: no claim at or behind that index leads into this block. 0 until `settled_block` has moved past the
     /// block.
     pub observed: AtomicU64,
 }
@@ -59,7 +59,7 @@ impl Block {
     /// # Safety
     /// The caller alone can reach `this`.
     pub(crate) unsafe fn renew(this: *mut Block, start: u64) {
-        // SAFETY: exclusive by the caller's promise, as for the four below.
+        // SAFETY: exclusive by the caller's promise, as for the three below.
         unsafe { ptr::addr_of_mut!((*this).next).write(AtomicPtr::new(ptr::null_mut())) };
         // SAFETY: see above.
         unsafe { ptr::addr_of_mut!((*this).observed).write(AtomicU64::new(0)) };

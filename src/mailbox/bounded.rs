@@ -55,7 +55,7 @@ impl Bound {
         // Relaxed: senders that wait for room are woken through a lock afterwards.
         self.capacity.store(capacity.get() as u64, Ordering::Relaxed);
         if let Some(room) = &self.room {
-            room.for_all();
+            room.wake_all();
         }
     }
 }

@@ -799,7 +799,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         // Relaxed: see `Gate::len`; the other readers are owners.
         gate.close_index.store(before.index(), Ordering::Relaxed);
         if let Some(room) = self.mailbox().room() {
-            room.closed();
+            room.wake_at_close();
         }
         before.index()
     }
@@ -818,7 +818,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
                 // Relaxed: as in `close`.
                 gate.close_index.store(seen.index(), Ordering::Relaxed);
                 if let Some(room) = self.mailbox().room() {
-                    room.closed();
+                    room.wake_at_close();
                 }
                 return true;
             }
@@ -878,7 +878,7 @@ impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
         // Ordering: Release; pairs with the Acquire load in `Gate::len`.
         mailbox.gate.head.store(self.index + 1, Ordering::Release);
         if let Some(room) = mailbox.room() {
-            room.made();
+            room.wake_one();
         }
         message
     }
@@ -896,7 +896,7 @@ impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
         // Ordering: Release; as in `take`.
         mailbox.gate.head.fetch_add(1, Ordering::Release);
         if let Some(room) = mailbox.room() {
-            room.made();
+            room.wake_one();
         }
         message.expect("a front without a slot was seen in a ring or an order")
     }

@@ -50,7 +50,7 @@ struct RouterAccount<'a> {
 
 impl Account for RouterAccount<'_> {
     #[inline]
-    fn books(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
+    fn counters(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
         Some((self.row, self.router.system.dead_letters()))
     }
 

@@ -13,7 +13,7 @@
 //! 2. A reader that was offline announces the current epoch, executes the light side of an [asymmetric
 //!    fence](crate::sync::asymmetric_fence), and only then loads a published pointer. The reader goes offline again
 //!    with a Release store.
-//! 3. A *standing* reader (a worker thread) stays online and announces the current epoch anew whenever it holds
+//! 3. An *online* reader (a worker thread) stays online and announces the current epoch anew whenever it holds
 //!    nothing; that is one load and one compare unless the epoch has moved.
 //! 4. The replacing thread swaps the pointer, advances `epoch` to `e` with Release, and puts the old value on the
 //!    retired list with the stamp `e`.
@@ -45,7 +45,7 @@
 //!
 //! # Values that a scan had to leave
 //!
-//! A standing reader looks for such values when it has announced an epoch that is new to it, and before it goes
+//! An online reader looks for such values when it has announced an epoch that is new to it, and before it goes
 //! offline. In the second case, the replacing thread sees the reader offline, or the reader sees that the epoch has
 //! moved. A section that ends, or a thread that rests while it blocks, looks for nothing: each send from outside would
 //! pay for the look, and freeing runs user code, perhaps under locks of a user. So a value that was replaced while such
@@ -89,7 +89,7 @@ pub(crate) fn section() -> Section<'static> {
     Section { domain, record, stays: PhantomData }
 }
 
-/// Registers the calling thread as a standing reader of the process-wide domain.
+/// Registers the calling thread as an online reader of the process-wide domain.
 pub(crate) fn go_online() -> OnlineReader<'static> {
     OnlineReader::begin(process_domain(), own_record())
 }
@@ -143,17 +143,17 @@ pub struct Section<'d> {
 }
 
 /// A registration of a worker thread, which stays online between its sections.
-#[must_use = "the thread stops being a standing reader when this is dropped"]
+#[must_use = "the thread stops being an online reader when this is dropped"]
 pub(crate) struct OnlineReader<'d> {
     domain: &'d Domain,
     /// `None` in a thread without thread-locals: such a thread has sections and nothing else.
     record: Option<&'d Record>,
-    /// Whether the thread was already standing when this registration began; that state comes back.
+    /// Whether the thread was already online when this registration began; that state comes back.
     before: bool,
     stays: PhantomData<*const ()>,
 }
 
-/// A stretch of code during which a standing thread holds up nothing; made by [`go_offline_here`].
+/// A stretch of code during which an online thread holds up nothing; made by [`go_offline_here`].
 #[must_use = "the thread stands again when this is dropped"]
 #[derive(Debug)]
 pub(crate) struct OfflineGuard {
@@ -361,7 +361,7 @@ impl Member {
         Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
     }
 
-    /// Registers the calling thread as a standing reader of this domain.
+    /// Registers the calling thread as an online reader of this domain.
     #[cfg(any(test, pointsman_loom))]
     pub(crate) fn go_online(&self) -> OnlineReader<'_> {
         OnlineReader::begin(&self.domain, Some(&self.record))
