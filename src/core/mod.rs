@@ -3,6 +3,7 @@
 
 pub(crate) mod accounting;
 pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
+pub(crate) mod tell_many; // ActorRef<M>: tell_many
 pub(crate) mod any_actor_ref; // AnyActorRef: a reference without the type of the messages
 pub(crate) mod ref_identity; // when two references are equal
 pub(crate) mod recipient_identity; // recipients that are equal because they mean the same

@@ -324,7 +324,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         if !old.is_plain() {
             return otherwise(Some(old), message);
         }
-        self.publish_in_block(old, message);
+        self.publish_in_block(old.index(), old.epoch(), message);
         queued
     }
 
@@ -502,6 +502,46 @@ impl<H, S, M> Mailbox<H, S, M> {
         })
     }
 
+    /// Returns whether the mailbox takes any number of messages.
+    #[inline]
+    pub(crate) fn is_unbounded(&self) -> bool {
+        !self.gate.word.look().is_limited()
+    }
+
+    /// Sends the messages in their order, with one claim for all of them, to a mailbox without a bound. Returns whether
+    /// the caller holds the token now and must schedule the actor, or `None` if the mailbox is closed: then the messages
+    /// stay where they are.
+    ///
+    /// A `None` among the messages is passed over. At least one is a message.
+    pub(crate) fn push_many(&self, messages: &mut [Option<M>]) -> Option<bool> {
+        debug_assert!(self.is_unbounded(), "a bound needs a look for each message");
+        let count = messages.iter().flatten().count();
+        // An index of a closed mailbox is left alone where possible.
+        if self.gate.word.look().is_closed() {
+            return None;
+        }
+        let old = self.gate.word.claim_many(count);
+        if old.is_closed() {
+            return None;
+        }
+        // Nothing unwinds from here on (M5). Each index keeps its block and the later blocks until it is published (M2).
+        let mut index = old.index();
+        let mut messages = messages.iter_mut().filter_map(Option::take);
+        // Relaxed: as in `publish`.
+        if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
+            if let Some(message) = messages.next() {
+                // SAFETY: as in `publish`.
+                unsafe { self.inline.publish(message, index + 1) };
+                index += 1;
+            }
+        }
+        for message in messages {
+            self.publish_in_block(index, old.epoch(), message);
+            index += 1;
+        }
+        Some(self.wake_after(old))
+    }
+
     /// Writes the message to the place of the claim made in state `old`.
     fn publish(&self, old: MailboxState, message: M) {
         let index = old.index();
@@ -511,14 +551,13 @@ impl<H, S, M> Mailbox<H, S, M> {
             // the token was laid down.
             unsafe { self.inline.publish(message, index + 1) };
         } else {
-            self.publish_in_block(old, message);
+            self.publish_in_block(index, old.epoch(), message);
         }
     }
 
     #[inline(always)]
-    fn publish_in_block(&self, old: MailboxState, message: M) {
-        let index = old.index();
-        let block = self.find_block(index, old.epoch());
+    fn publish_in_block(&self, index: u64, epoch: usize, message: M) {
+        let block = self.find_block(index, epoch);
         // SAFETY: the block is of our chain, which cannot be released while our claim is unpublished (M2).
         let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
         // SAFETY: `find_block` returns the block with this index.

@@ -164,6 +164,15 @@ impl StateWord {
         MailboxState(self.0.fetch_add(ONE_MESSAGE, Ordering::AcqRel))
     }
 
+    /// Claims `count` indices in a row, as [`claim`](Self::claim) claims one; `count` is at least 1.
+    #[inline]
+    #[must_use = "the old state tells whether the claims hold and where they go"]
+    pub(crate) fn claim_many(&self, count: usize) -> MailboxState {
+        // Ordering: as `claim`. All indices are claimed by one change of the word, so a close, an idle transition and
+        // `mark_advance` come before all of them or behind all of them.
+        MailboxState(self.0.fetch_add(count as u64 * ONE_MESSAGE, Ordering::AcqRel))
+    }
+
     /// Claims one index if the word is still `seen`, and with the index the token if it lay under IDLE.
     #[inline]
     pub(crate) fn try_claim(&self, seen: MailboxState) -> Result<(), MailboxState> {

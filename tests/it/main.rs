@@ -77,6 +77,7 @@ mod stopping;
 mod stress;
 mod supervision;
 mod support;
+mod tell_many;
 mod testkit_order;
 mod testkit_probe;
 mod testkit_quiet;
