@@ -151,6 +151,16 @@ fn many_to_one(criterion: &mut Criterion) {
                 sinks.wait_for(before + each * senders as u64);
                 start.elapsed()
             };
+            let tell_many = |messages: u64| {
+                let before = sinks.handled();
+                let each = messages / senders as u64;
+                let start = Instant::now();
+                on_threads(senders, |_| {
+                    sinks.actors[0].tell_many((0..each).map(|number| [number, each]));
+                });
+                sinks.wait_for(before + each * senders as u64);
+                start.elapsed()
+            };
             let channel = |messages: u64| {
                 let each = messages / senders as u64;
                 let (sender, receiver) = crossbeam_channel::unbounded::<Words>();
@@ -170,7 +180,11 @@ fn many_to_one(criterion: &mut Criterion) {
                 criterion,
                 &format!("{senders} to one"),
                 200_000,
-                vec![Subject::new("channel", channel), Subject::new("actor", tell)],
+                vec![
+                    Subject::new("channel", channel),
+                    Subject::new("actor", tell),
+                    Subject::new("actor, many at once", tell_many),
+                ],
             );
         }
     });

@@ -53,12 +53,16 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     fn tell_in_batches(&self, local: &Local<M>, messages: impl IntoIterator<Item = M>) -> usize {
-        let mut batch = Batch { to: self, local, messages: [const { None }; AT_ONCE], count: 0, given: 0 };
-        for message in messages {
-            batch.add(message);
+        let mut batch = Batch { to: self, local, messages: [const { None }; AT_ONCE], count: 0 };
+        let (mut messages, mut given) = (messages.into_iter(), 0);
+        loop {
+            let last = batch.fill(&mut messages);
+            given += batch.count;
+            batch.send();
+            if last {
+                return given;
+            }
         }
-        batch.send();
-        batch.given
     }
 }
 
@@ -68,17 +72,18 @@ struct Batch<'a, M: Send + 'static> {
     local: &'a Local<M>,
     messages: [Option<M>; AT_ONCE],
     count: usize,
-    given: usize,
 }
 
 impl<M: Send + 'static> Batch<'_, M> {
-    fn add(&mut self, message: M) {
-        self.messages[self.count] = Some(message);
-        self.count += 1;
-        self.given += 1;
-        if self.count == AT_ONCE {
-            self.send();
+    /// Takes messages until there is no more room. Returns true if the iterator has ended.
+    #[inline]
+    fn fill(&mut self, messages: &mut impl Iterator<Item = M>) -> bool {
+        for place in &mut self.messages {
+            let Some(message) = messages.next() else { return true };
+            *place = Some(message);
+            self.count += 1;
         }
+        false
     }
 
     fn send(&mut self) {

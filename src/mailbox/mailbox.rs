@@ -512,19 +512,19 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// the caller holds the token now and must schedule the actor, or `None` if the mailbox is closed: then the messages
     /// stay where they are.
     ///
-    /// A `None` among the messages is passed over. At least one is a message.
+    /// All entries are `Some` before, and all are `None` behind a push.
     pub(crate) fn push_many(&self, messages: &mut [Option<M>]) -> Option<bool> {
         debug_assert!(self.is_unbounded(), "a bound needs a look for each message");
-        let count = messages.iter().flatten().count();
+        debug_assert!(messages.iter().all(Option::is_some), "a claim without a message is never published");
         // An index of a closed mailbox is left alone where possible.
         if self.gate.word.look().is_closed() {
             return None;
         }
-        let old = self.gate.word.claim_many(count);
+        let old = self.gate.word.claim_many(messages.len());
         if old.is_closed() {
             return None;
         }
-        // Nothing unwinds from here on (M5). Each index keeps its block and the later blocks until it is published (M2).
+        // Nothing unwinds from here on (M5).
         let mut index = old.index();
         let mut messages = messages.iter_mut().filter_map(Option::take);
         // Relaxed: as in `publish`.
@@ -535,9 +535,23 @@ impl<H, S, M> Mailbox<H, S, M> {
                 index += 1;
             }
         }
-        for message in messages {
-            self.publish_in_block(index, old.epoch(), message);
-            index += 1;
+        let mut next = messages.next();
+        while let Some(message) = next {
+            let block = self.find_block(index, old.epoch());
+            // SAFETY: as in `publish_in_block`.
+            let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
+            let mut number = (index - start) as usize;
+            // SAFETY: `find_block` returns the block with this index.
+            unsafe { (*Shape::<M>::slot(block, number)).publish(message, generation) };
+            loop {
+                (index, number, next) = (index + 1, number + 1, messages.next());
+                if number == Shape::<M>::SLOTS {
+                    break;
+                }
+                let Some(message) = next.take() else { break };
+                // SAFETY: the block has this index, and keeps its place in the chain until the index is published (M2).
+                unsafe { (*Shape::<M>::slot(block, number)).publish(message, generation) };
+            }
         }
         Some(self.wake_after(old))
     }

@@ -125,7 +125,8 @@ fn a_bound_holds_for_each_message() {
 #[test]
 fn other_orders_and_large_messages_arrive_whole() {
     let system = TestSystem::new();
-    let (urgent, kept) = keeper::<u64>(&system, "urgent", Mailbox::priority(|number: &u64| 100 - *number as i64));
+    let (urgent, kept) =
+        keeper::<u64>(&system, "urgent", Mailbox::priority(|number: &u64| 100 - *number as i64));
     let (large, wide) = keeper::<[u64; 64]>(&system, "large", Mailbox::unbounded());
     system.run_until_idle();
     assert_eq!((urgent.tell_many(0..40), large.tell_many((0..40).map(|number| [number; 64]))), (40, 40));

@@ -61,6 +61,22 @@ fn tell_in_turn() {
     stage.end();
 }
 
+/// Messages of a call; the last batch of a call is not full.
+const AT_ONCE: u64 = 40;
+
+#[library_benchmark]
+fn tell_many() {
+    let stage = Stage::new();
+    let sinks = spawn_sinks(&stage, 1);
+    let sink = sinks[0].clone();
+    count_sends(&stage, sinks, move |number| {
+        if number % AT_ONCE == 0 {
+            sink.tell_many((number..number + AT_ONCE).map(|number| [number, number]));
+        }
+    });
+    stage.end();
+}
+
 #[library_benchmark]
 fn receive() {
     let stage = Stage::new();
@@ -196,6 +212,7 @@ library_benchmark_group!(
     benchmarks = [
         tell,
         tell_in_turn,
+        tell_many,
         receive,
         ping_pong,
         routed_round_robin,

@@ -129,7 +129,9 @@ fn a_batch_keeps_its_blocks() {
                     taken += 1;
                 }
                 // An owner that polls multiplies the executions.
-                _ if misses == 1 => senders.iter_mut().filter_map(Option::take).for_each(|it| it.join().unwrap()),
+                _ if misses == 1 => {
+                    senders.iter_mut().filter_map(Option::take).for_each(|it| it.join().unwrap())
+                }
                 _ => {
                     misses += 1;
                     thread::yield_now();
