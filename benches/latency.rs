@@ -9,7 +9,6 @@
 //! `cargo bench --bench latency`, or with a part of a title behind `--` only those workloads.
 //! Figures and what to do with them: `docs/latency.md`.
 
-use pointsman::dispatch::WorkStealing;
 use pointsman::prelude::*;
 use std::fmt;
 use std::ops::Range;
@@ -36,7 +35,7 @@ struct Workload {
 }
 
 /// A name, and what it changes in the dispatcher.
-type Setting = (&'static str, fn(WorkStealing) -> WorkStealing);
+type Setting = (&'static str, fn(Dispatcher) -> Dispatcher);
 
 const DEFAULT: Setting = ("default: spin 5 us, throughput 64", |it| it);
 const NO_SPIN: Setting = ("spin 0", |it| it.spin(Duration::ZERO));

@@ -63,7 +63,7 @@ impl Actor for Renderer {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let system = System::builder("pages")
-        .dispatcher("rendering", Dispatcher::blocking().threads(1..=ROUTEES).throughput(8))
+        .dispatcher("rendering", Dispatcher::blocking().thread_range(1..=ROUTEES).throughput(8))
         .build()?;
     let renderers = system
         .router("renderers")

@@ -65,7 +65,7 @@ fn follow(load: &[usize], resizer: impl Resizer) -> Result<Vec<usize>, Box<dyn E
         .clock(clock.clone())
         .seed(11)
         // A worker at work holds its thread; those that leave finish what they have.
-        .dispatcher("work", Dispatcher::blocking().threads(1..=4 * WORKERS_MAX))
+        .dispatcher("work", Dispatcher::blocking().thread_range(1..=4 * WORKERS_MAX))
         .build()?;
     let hall = Arc::new(Hall::default());
     let workers = hall.clone();

@@ -54,7 +54,7 @@ impl Actor for Cashier {
 fn main() -> Result<(), Box<dyn Error>> {
     // Handlers that wait belong on threads of their own.
     let system =
-        System::builder("shop").dispatcher("tills", Dispatcher::blocking().threads(1..=3)).build()?;
+        System::builder("shop").dispatcher("tills", Dispatcher::blocking().thread_range(1..=3)).build()?;
     let cashiers = system
         .router("cashiers")
         .pool(3, |ctx| Cashier { number: ctx.routee_index() })

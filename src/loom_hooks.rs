@@ -37,7 +37,7 @@ pub mod sync {
 
 /// Runs actors on the threads of the model; so few messages per turn that a turn ends by it.
 pub fn calling_dispatcher() -> crate::dispatch::dispatcher::Dispatcher {
-    crate::dispatch::dispatcher::Dispatcher::calling_thread().throughput(2).into()
+    crate::dispatch::dispatcher::Dispatcher::calling_thread().throughput(2)
 }
 
 /// The child of this name.

@@ -46,7 +46,7 @@ pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("shop")
 ///     .dispatcher("default", Dispatcher::work_stealing().threads(2).throughput(64))
-///     .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+///     .dispatcher("blocking", Dispatcher::blocking().thread_range(1..=8))
 ///     .seed(42)
 ///     .build()?;
 /// let ledger = system.shutdown(std::time::Duration::from_secs(5))?;
@@ -128,8 +128,8 @@ impl SystemBuilder {
     ///
     /// The name is not empty and has no control characters: it is part of the names of the dispatcher's threads, after
     /// the name of the system.
-    pub fn dispatcher(mut self, name: &str, dispatcher: impl Into<Dispatcher>) -> Self {
-        self.settings.dispatchers.dispatchers.push((name.to_owned(), dispatcher.into()));
+    pub fn dispatcher(mut self, name: &str, dispatcher: Dispatcher) -> Self {
+        self.settings.dispatchers.dispatchers.push((name.to_owned(), dispatcher));
         self
     }
 
@@ -141,7 +141,7 @@ impl SystemBuilder {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop")
-    ///     .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+    ///     .dispatcher("blocking", Dispatcher::blocking().thread_range(1..=8))
     ///     .dispatcher_alias("files", "blocking")
     ///     .build()?;
     /// # Ok(())
@@ -200,9 +200,9 @@ impl SystemBuilder {
     /// they are about threads and sockets:
     ///
     /// - how long [`System::shutdown`], [`SystemRef::wait_until_ended`] and the [`System`]'s destructor wait;
-    /// - how long a turn may go on ([`WorkStealing::deadline`](crate::dispatch::WorkStealing::deadline)), a worker looks for work
-    ///   ([`spin`](crate::dispatch::WorkStealing::spin)), and an idle thread of a blocking dispatcher is kept
-    ///   ([`keep_alive`](crate::dispatch::Blocking::keep_alive));
+    /// - how long a turn may go on ([`Dispatcher::deadline`]), a worker looks for work
+    ///   ([`spin`](Dispatcher::spin)), and an idle thread of a blocking dispatcher is kept
+    ///   ([`keep_alive`](Dispatcher::keep_alive));
     /// - how long the last bytes of a connection may take: after the end of its actor (`linger` of a listener, feature
     ///   `net`), and 2 s after the end of a system whose [`System`] is gone.
     pub fn clock(mut self, clock: impl Clock) -> Self {

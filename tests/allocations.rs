@@ -588,7 +588,7 @@ fn main() {
             builder.dispatcher(name, Dispatcher::work_stealing().threads(threads))
         })
         // One thread and no more: another one would end some time later, and to note that takes memory.
-        .dispatcher("hold", Dispatcher::blocking().threads(1..=1))
+        .dispatcher("hold", Dispatcher::blocking().thread_range(1..=1))
         .build()
         .expect("the threads can be had");
     let mut faults = Vec::new();

@@ -126,7 +126,7 @@ fn a_system_whose_guardian_gets_no_thread_is_not_built_and_leaves_none() {
     }
     // Two threads, and one for the timers.
     let build_idle = || {
-        let idle = Dispatcher::blocking().threads(1..=1).idle_shutdown(LONG);
+        let idle = Dispatcher::blocking().thread_range(1..=1).idle_shutdown(LONG);
         let default = Dispatcher::work_stealing().threads(1);
         System::builder("refused").dispatcher("default", default).dispatcher("idle", idle).build()
     };
@@ -210,7 +210,7 @@ fn a_pool_that_gets_not_all_of_its_threads_is_not_built_and_leaves_none() {
     }
     let before = thread_count();
     let pools: [fn() -> Dispatcher; 2] =
-        [|| Dispatcher::blocking().threads(3..=4).into(), || Dispatcher::work_stealing().threads(3).into()];
+        [|| Dispatcher::blocking().thread_range(3..=4), || Dispatcher::work_stealing().threads(3)];
     for pool in pools {
         for room in 0..3 {
             let build = || System::builder("refused").dispatcher("default", pool()).build();
@@ -241,7 +241,7 @@ fn a_blocking_pool_that_gets_no_more_threads_handles_all_with_those_it_has() {
     let (system, holds, release, answers, ask) = with_room_for(3, || {
         let system = System::builder("refused")
             .dispatcher("default", Dispatcher::work_stealing().threads(1))
-            .dispatcher("pool", Dispatcher::blocking().threads(1..=2))
+            .dispatcher("pool", Dispatcher::blocking().thread_range(1..=2))
             .build()
             .expect("room for these");
         let holds = system.actor("holds").dispatcher("pool").spawn(|| Holds).expect("a free name");

@@ -92,7 +92,7 @@ impl Mill {
         let phases =
             Phases::default().change(Phase::SERVICE_REQUESTS_DONE, ample).change(Phase::SERVICE_STOP, ample);
         let system = System::builder("logmill")
-            .dispatcher("disk", Dispatcher::blocking().threads(1..=outputs.len().max(1)))
+            .dispatcher("disk", Dispatcher::blocking().thread_range(1..=outputs.len().max(1)))
             .shutdown_phases(phases)
             .build()?;
         let gate = Gate::new(settings.in_flight);

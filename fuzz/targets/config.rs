@@ -43,7 +43,7 @@ fn settings(text: &str) -> Option<String> {
 /// What only code can say, for files to change.
 fn described(builder: SystemBuilder) -> SystemBuilder {
     builder
-        .dispatcher("files", Dispatcher::blocking().threads(2..=3))
+        .dispatcher("files", Dispatcher::blocking().thread_range(2..=3))
         .mailbox("sorted", Mailbox::priority(|number: &u32| i64::from(*number)))
         .mailbox("lanes", Mailbox::lanes(3, |number: &u32| *number as usize))
 }

@@ -9,7 +9,6 @@ use crate::patience::Patience;
 use crate::scene::{Ground, Scale, Scene};
 use crate::storms::Storm;
 use pointsman::dead_letters::DeadLetterLog;
-use pointsman::dispatch::WorkStealing;
 use pointsman::time::ManualClock;
 use pointsman::{Directive, Dispatcher, Ledger, Strategy, System, SystemRef};
 use std::sync::Mutex;
@@ -65,7 +64,7 @@ impl Round {
         let mut builder = System::builder("soak")
             .dispatcher("default", self.workers(&mut dice))
             .dispatcher("management", Dispatcher::pinned())
-            .dispatcher("blocking", Dispatcher::blocking().threads(1..=8))
+            .dispatcher("blocking", Dispatcher::blocking().thread_range(1..=8))
             .seed(dice.draw())
             .supervision(Strategy::decide(|_| Directive::Restart).quiet())
             .log_dead_letters(DeadLetterLog::off());
@@ -92,7 +91,7 @@ impl Round {
         Ok(())
     }
 
-    fn workers(&self, dice: &mut Dice) -> WorkStealing {
+    fn workers(&self, dice: &mut Dice) -> Dispatcher {
         let cores = machine::cores();
         let counts: &[usize] = if self.odd_topology { &[1, 2, 8, 33, 65] } else { &[1, 2, 2, 2, 3, 4] };
         let count = *dice.pick(counts);

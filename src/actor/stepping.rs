@@ -18,7 +18,7 @@ pub(crate) mod with_testkit {
     use super::*;
 
     use crate::core::dispatchers::Dispatch;
-    use crate::dispatch::dispatcher::Kind;
+    use crate::dispatch::dispatcher::DispatcherKind;
     use crate::dispatch::placement::Placement;
     use crate::dispatch::running::Running;
     use crate::dispatch::stepping::Stepper;
@@ -42,7 +42,7 @@ pub(crate) mod with_testkit {
 
     impl Dispatch {
         /// Makes the stepper stand in the place of a dispatcher of this kind.
-        pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: Kind) -> Self {
+        pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: DispatcherKind) -> Self {
             Self::Lasting {
                 running: Running::Stepping(stepper.clone(), kind),
                 placement: Some(Box::new(Placement::Stepping(stepper.clone(), kind))),

@@ -6,14 +6,14 @@ use crate::config::file::{
 };
 use crate::config::key;
 use crate::core::strategy::{Directive, Restart, Strategy};
-use crate::dispatch::dispatcher::{Blocking, Dispatcher};
+use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::group::config::{GroupConfig, change};
 use crate::mailbox::kind::{Mailbox, OverflowPolicy};
 use crate::routing::settings::check::check_deployment;
 use crate::settings::deployment::Deployment;
 use crate::system_settings::SystemSettings;
 use crate::util::values::Section;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use toml::Value as Toml;
 
@@ -216,7 +216,11 @@ fn dispatcher(
     let kind = match said.remove("type") {
         Some(kind) => DispatcherType::deserialize(kind)
             .map_err(|error| ConfigError::key(key("type"), error.message()))?,
-        None => known.as_ref().map(kind_of).or(known_alias).unwrap_or(DispatcherType::WorkStealing),
+        None => known
+            .as_ref()
+            .map(|known| type_of(known.kind()))
+            .or(known_alias)
+            .unwrap_or(DispatcherType::WorkStealing),
     };
     if kind == DispatcherType::Alias {
         let alias =
@@ -236,11 +240,11 @@ fn dispatcher(
         let known = settings.known_names().check_mailbox(mailbox);
         known.map_err(|fault| ConfigError::key(key("mailbox"), fault.to_string()))?;
     }
-    let known = known.filter(|known| kind_of(known) == kind).unwrap_or_else(|| match kind {
-        DispatcherType::Blocking => Dispatcher::blocking().into(),
-        DispatcherType::Pinned => Dispatcher::pinned().into(),
-        DispatcherType::CallingThread => Dispatcher::calling_thread().into(),
-        DispatcherType::WorkStealing | DispatcherType::Alias => Dispatcher::work_stealing().into(),
+    let known = known.filter(|known| type_of(known.kind()) == kind).unwrap_or_else(|| match kind {
+        DispatcherType::Blocking => Dispatcher::blocking(),
+        DispatcherType::Pinned => Dispatcher::pinned(),
+        DispatcherType::CallingThread => Dispatcher::calling_thread(),
+        DispatcherType::WorkStealing | DispatcherType::Alias => Dispatcher::work_stealing(),
     });
     let recipe = recipe(at, known, said).map_err(|error| for_type(error, kind))?;
     settings.dispatchers.aliases.retain(|(known, _)| *known != name);
@@ -253,25 +257,22 @@ fn dispatcher(
 
 fn recipe(at: &str, mut known: Dispatcher, said: toml::Table) -> Result<Dispatcher, ConfigError> {
     let (sets_mailbox, sets_max) = (said.contains_key("mailbox"), said.contains_key("threads-max"));
-    let said = Section(said);
-    let mut recipe: Dispatcher = match &known {
-        Dispatcher::WorkStealing(known) => changed(at, known, said)?.into(),
-        Dispatcher::Blocking(known) => {
-            let recipe: Blocking = changed(at, known, said)?;
-            let (min, max) = (recipe.threads_min, recipe.threads_max);
-            if min > max {
-                let key = if sets_max { "threads-max" } else { "threads-min" };
-                let fault = format!("threads-min {min} is above threads-max {max}");
-                return Err(ConfigError::key(format!("{at}.{key}"), fault));
-            }
-            recipe.into()
+    let keys = known.kind().keys();
+    if let Some(key) = said.keys().find(|key| !keys.contains(&key.as_str())) {
+        let error = toml::de::Error::unknown_field(key, keys);
+        return Err(ConfigError::key(format!("{at}.{}", key::part(key)), error.message()));
+    }
+    let mut recipe = changed(at, &known, Section(said))?;
+    if let (Some(min), Some(max)) = (recipe.threads_min, recipe.threads_max) {
+        if min > max {
+            let key = if sets_max { "threads-max" } else { "threads-min" };
+            let fault = format!("threads-min {min} is above threads-max {max}");
+            return Err(ConfigError::key(format!("{at}.{key}"), fault));
         }
-        Dispatcher::Pinned(known) => changed(at, known, said)?.into(),
-        Dispatcher::CallingThread(known) => changed(at, known, said)?.into(),
-    };
+    }
     if !sets_mailbox {
         // A mailbox without a name is in no table.
-        *recipe.mailbox_mut() = known.mailbox_mut().take();
+        recipe.mailbox = known.mailbox.take();
     }
     Ok(recipe)
 }
@@ -286,11 +287,11 @@ fn for_type(error: ConfigError, kind: DispatcherType) -> ConfigError {
     }
 }
 
-fn kind_of(dispatcher: &Dispatcher) -> DispatcherType {
-    match dispatcher {
-        Dispatcher::WorkStealing(_) => DispatcherType::WorkStealing,
-        Dispatcher::Blocking(_) => DispatcherType::Blocking,
-        Dispatcher::Pinned(_) => DispatcherType::Pinned,
-        Dispatcher::CallingThread(_) => DispatcherType::CallingThread,
+fn type_of(kind: DispatcherKind) -> DispatcherType {
+    match kind {
+        DispatcherKind::WorkStealing => DispatcherType::WorkStealing,
+        DispatcherKind::Blocking => DispatcherType::Blocking,
+        DispatcherKind::Pinned => DispatcherType::Pinned,
+        DispatcherKind::CallingThread => DispatcherType::CallingThread,
     }
 }

@@ -9,7 +9,7 @@ use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::extensions::Extension;
 use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemRef;
-use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::mailbox::kind::{Choice, Mailbox, OverflowPolicy};
 use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phases;
@@ -51,7 +51,7 @@ impl Settings {
         }
         dispatchers
             .entry("default".to_owned())
-            .or_insert_with(|| dispatcher("default", Dispatcher::work_stealing().into(), &mut notes));
+            .or_insert_with(|| dispatcher("default", Dispatcher::work_stealing(), &mut notes));
         let file = File {
             seed: Some(settings.seed),
             inbox_capacity: Some(settings.inbox_capacity),
@@ -111,11 +111,11 @@ fn supervision(strategy: &Strategy, notes: &mut Vec<String>) -> SupervisionSecti
 }
 
 fn dispatcher(name: &str, mut recipe: Dispatcher, notes: &mut Vec<String>) -> DispatcherSection {
-    if let Some(Choice::Recipe(mailbox)) = recipe.mailbox_rules().mailbox.map(|own| own.0) {
+    if let Some(Choice::Recipe(mailbox)) = &recipe.mailbox.as_ref().map(|own| &own.0) {
         let name = key::part(name);
         notes.push(format!("dispatcher.{name}.mailbox: without a name, in the code: {mailbox}"));
     }
-    if let Dispatcher::WorkStealing(recipe) = &mut recipe {
+    if recipe.kind() == DispatcherKind::WorkStealing {
         recipe.thread_count = Some(recipe.effective_thread_count());
     }
     DispatcherSection::Declared(recipe)

@@ -1,5 +1,6 @@
 //! The errors of building a system.
 
+use crate::dispatch::dispatcher::DispatcherKind;
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameFault;
 use crate::scheduler::error::StartError;
@@ -46,6 +47,15 @@ pub enum BuildError {
         of: String,
         /// The fault of the mailbox.
         fault: MailboxFault,
+    },
+    /// A dispatcher was given a setting that its kind does not have.
+    DispatcherSetting {
+        /// The name of the dispatcher.
+        name: String,
+        /// The kind of the dispatcher.
+        kind: DispatcherKind,
+        /// The setting: the name of its setter.
+        setting: &'static str,
     },
     /// A dispatcher could not be started.
     Dispatcher {
@@ -135,6 +145,10 @@ impl fmt::Display for BuildError {
                 write!(f, "two mailboxes are named {name:?}: give each a name of its own")
             }
             BuildError::Mailbox { of, fault } => write!(f, "{of}: {fault}"),
+            BuildError::DispatcherSetting { name, kind, setting } => write!(
+                f,
+                "dispatcher {name:?}: a {kind} dispatcher has no setting `{setting}`, leave it out or make another kind"
+            ),
             BuildError::Dispatcher { name, error } => write!(f, "dispatcher {name:?}: {error}"),
             BuildError::Timers(error) => {
                 write!(f, "the thread of the timers: {error}, let this process have one more thread")

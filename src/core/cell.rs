@@ -29,7 +29,7 @@ use crate::core::recipient_identity::RecipientIdentity;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 #[cfg(feature = "testkit")]
-use crate::dispatch::dispatcher::Kind as DispatcherKind;
+use crate::dispatch::dispatcher::DispatcherKind;
 use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping::Stepper;

@@ -2,7 +2,7 @@
 
 use crate::core::build_error::{AliasFault, BuildError};
 use crate::core::error::SpawnError;
-use crate::dispatch::dispatcher::{Dispatcher, Kind};
+use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
 use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
@@ -72,9 +72,18 @@ impl Declared {
     /// [`BuildError`]; no thread is left then.
     pub(crate) fn start(mut self, system: &str) -> Result<Dispatchers, BuildError> {
         if !self.names().any(|name| name == DEFAULT) {
-            self.dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing().into()));
+            self.dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing()));
         }
         self.check_names()?;
+        for (name, recipe) in &self.dispatchers {
+            if let Some(setting) = recipe.foreign_setting() {
+                return Err(BuildError::DispatcherSetting {
+                    name: name.clone(),
+                    kind: recipe.kind(),
+                    setting,
+                });
+            }
+        }
         let follow = |(alias, _): &(String, String)| Ok((alias.clone(), self.follow(alias)?));
         let aliases = self.aliases.iter().map(follow).collect::<Result<_, _>>()?;
         let mut started = Dispatchers { all: Vec::new(), default: 0, aliases };
@@ -247,13 +256,13 @@ impl Dispatchers {
 
 impl Dispatch {
     fn start(name: String, recipe: Dispatcher) -> Result<Self, StartError> {
-        if let Some(patience) = recipe.idle_shutdown() {
+        if let Some(patience) = recipe.idle_shutdown {
             let threads = OnDemand::start(name, recipe, patience)?;
             return Ok(Self::OnDemand(StdArc::new(threads)));
         }
         let running = recipe.start(&name, crate::util::reclaim::go_online)?;
         let placement = match running.kind() {
-            Kind::Pinned => None,
+            DispatcherKind::Pinned => None,
             _ => Some(Box::new(running.place_task()?)),
         };
         Ok(Self::Lasting { running, placement })

@@ -2,8 +2,7 @@
 
 use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::dispatch::options::MailboxRules;
-use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault};
+use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
 use std::collections::BTreeMap;
 
 /// The mailboxes and requirements of a system.
@@ -13,6 +12,15 @@ pub struct Mailboxes {
     pub named: BTreeMap<String, Mailbox>,
     /// The options of dispatchers, by the name of the dispatcher.
     pub(crate) of_dispatchers: BTreeMap<String, MailboxRules>,
+}
+
+/// The rules of a dispatcher for the mailboxes of its actors.
+#[derive(Debug)]
+pub(crate) struct MailboxRules {
+    /// The mailbox of actors whose builder chooses none.
+    pub(crate) mailbox: Option<MailboxChoice>,
+    /// The demand on the mailboxes of all its actors.
+    pub(crate) required: Option<MailboxRequirement>,
 }
 
 impl Mailboxes {
@@ -35,7 +43,8 @@ impl Mailboxes {
             }
         }
         for (name, dispatcher) in dispatchers {
-            let says = dispatcher.mailbox_rules();
+            let says =
+                MailboxRules { mailbox: dispatcher.mailbox.clone(), required: dispatcher.requires_mailbox };
             let own =
                 says.mailbox.as_ref().map(|choice| all.resolve(choice).and_then(|mailbox| mailbox.check()));
             own.unwrap_or(Ok(()))

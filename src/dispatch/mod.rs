@@ -9,9 +9,7 @@
 //! the actor's token goes. A shared queue in front of several actors (`balancing`) is no home of its own: the actors
 //! run on their own dispatcher, and take their messages from the queue.
 //!
-//! Two files serve several of these:
-//! * `threads.rs` joins threads that come and go;
-//! * `options.rs` has what all kinds of dispatchers are told: the limits of turns, and the rules for mailboxes.
+//! `threads.rs` joins threads that come and go.
 
 // In the place of all these, `stepping.rs` runs actors on the thread of a test. `on_demand.rs` lets the threads of the
 // first two end while they have no actors.
@@ -29,10 +27,7 @@ pub(crate) mod stepping; // actors run on the thread of a test
 pub(crate) mod on_demand; // threads that end while they have no actors
 pub(crate) mod threads; // joins threads that come and go
 pub(crate) mod shared_queue; // one queue in front of several actors
-pub(crate) mod options; // what all kinds of dispatchers are told
 pub(crate) mod may_block; // whether the calling thread may wait
 
-pub use crate::dispatch::dispatcher::{
-    Blocking, CallingThread, Dispatcher, Kind as DispatcherKind, Pinned, WorkStealing,
-};
+pub use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 pub use crate::scheduler::error::StartError;

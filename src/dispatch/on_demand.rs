@@ -237,8 +237,8 @@ mod tests {
     /// For example, destructors of the thread-locals ask the very actor that makes the next actor.
     #[test]
     fn who_makes_the_actor_for_which_threads_start_again_does_not_wait_for_thread_locals() {
-        let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(SECOND).into();
-        let blocking = Dispatcher::blocking().threads(1..=1).idle_shutdown(SECOND).into();
+        let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(SECOND);
+        let blocking = Dispatcher::blocking().thread_range(1..=1).idle_shutdown(SECOND);
         for recipe in [stealing, blocking] {
             let (clock, recipe): (_, Dispatcher) = (ManualClock::new(), recipe);
             let builder = System::builder("late").clock(clock.clone()).dispatcher("w", recipe);

@@ -2,7 +2,7 @@
 
 use crate::dispatch::blocking::BlockingPool;
 #[cfg(feature = "testkit")]
-use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::dispatcher::DispatcherKind;
 use crate::dispatch::pinned::PinnedPlacement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping;
@@ -21,7 +21,7 @@ pub enum Placement {
     Pinned(PinnedPlacement),
     CallingThread(calling_thread::Limits),
     #[cfg(feature = "testkit")]
-    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+    Stepping(StdArc<dyn stepping::Stepper>, DispatcherKind),
 }
 
 impl Placement {

@@ -2,7 +2,7 @@
 
 use crate::dispatch::blocking::BlockingPool;
 use crate::dispatch::calling_thread;
-use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::dispatcher::DispatcherKind;
 use crate::dispatch::pinned::PinnedThreads;
 use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
@@ -22,17 +22,17 @@ pub enum Running {
     CallingThread(calling_thread::Limits),
     /// Stands in the place of a dispatcher of this kind; see [`stepping`].
     #[cfg(feature = "testkit")]
-    Stepping(StdArc<dyn stepping::Stepper>, Kind),
+    Stepping(StdArc<dyn stepping::Stepper>, DispatcherKind),
 }
 
 impl Running {
     /// Returns the kind of the dispatcher.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> DispatcherKind {
         match self {
-            Self::WorkStealing(_) => Kind::WorkStealing,
-            Self::Blocking(_) => Kind::Blocking,
-            Self::Pinned(_) => Kind::Pinned,
-            Self::CallingThread(_) => Kind::CallingThread,
+            Self::WorkStealing(_) => DispatcherKind::WorkStealing,
+            Self::Blocking(_) => DispatcherKind::Blocking,
+            Self::Pinned(_) => DispatcherKind::Pinned,
+            Self::CallingThread(_) => DispatcherKind::CallingThread,
             #[cfg(feature = "testkit")]
             Self::Stepping(_, kind) => *kind,
         }

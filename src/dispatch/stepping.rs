@@ -4,7 +4,7 @@
 //! goes, and how a thread runs the turns of actors for which it would otherwise wait.
 
 #[cfg(feature = "testkit")]
-use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::dispatcher::DispatcherKind;
 #[cfg(feature = "testkit")]
 use crate::scheduler::task::TaskRef;
 #[cfg(feature = "testkit")]
@@ -23,7 +23,7 @@ pub(crate) type Identity<'a> = (u32, &'a dyn Fn() -> String);
 #[cfg(feature = "testkit")]
 pub trait Stepper: Send + Sync + std::fmt::Debug {
     /// Takes a woken actor that belongs on a dispatcher of this kind, or another task, which has no identity.
-    fn schedule(&self, task: TaskRef, kind: Kind, who: Option<Identity<'_>>);
+    fn schedule(&self, task: TaskRef, kind: DispatcherKind, who: Option<Identity<'_>>);
 
     /// Runs turns until `done`, if the calling thread is the thread that runs them.
     fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached;

@@ -35,7 +35,7 @@ use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("demo")
-///     .dispatcher("heavy", Dispatcher::blocking().threads(1..=8))
+///     .dispatcher("heavy", Dispatcher::blocking().thread_range(1..=8))
 ///     .build()?;
 /// let workers = system
 ///     .router("workers")

@@ -1,7 +1,7 @@
 //! The turns of a test system: a seeded choice among all actors that have something to do.
 
 use crate::core::dead_letters::turn_within;
-use crate::dispatch::dispatcher::Kind;
+use crate::dispatch::dispatcher::DispatcherKind;
 use crate::dispatch::stepping::{Identity, Reached, Stepper};
 use crate::scheduler::current::standing_for;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
@@ -45,7 +45,7 @@ struct State {
 
 struct Ready {
     task: TaskRef,
-    kind: Kind,
+    kind: DispatcherKind,
     uid: u32,
 }
 
@@ -94,7 +94,7 @@ impl Turns {
             state.depth += 1;
             (ready, turn)
         };
-        let stands_for_worker = matches!(kind, Kind::WorkStealing | Kind::CallingThread);
+        let stands_for_worker = matches!(kind, DispatcherKind::WorkStealing | DispatcherKind::CallingThread);
         let outcome = {
             let _aside = SenderGuard::step();
             turn_within(|| standing_for(stands_for_worker, || task.run(&turn)))
@@ -161,7 +161,7 @@ impl State {
 }
 
 impl Stepper for Turns {
-    fn schedule(&self, task: TaskRef, kind: Kind, who: Option<Identity<'_>>) {
+    fn schedule(&self, task: TaskRef, kind: DispatcherKind, who: Option<Identity<'_>>) {
         let (uid, path) = who.unwrap_or((0, &String::new));
         let known = lock(&self.state).paths.contains_key(&uid);
         // Made without the lock.

@@ -19,10 +19,10 @@ use std::time::Duration;
 /// Executors on which a pool may run, with threads enough for all of its routees to be held.
 fn executors() -> [Dispatcher; 4] {
     [
-        Dispatcher::work_stealing().threads(4).into(),
-        Dispatcher::blocking().threads(1..=8).into(),
-        Dispatcher::pinned().into(),
-        Dispatcher::work_stealing().threads(4).throughput(1).into(),
+        Dispatcher::work_stealing().threads(4),
+        Dispatcher::blocking().thread_range(1..=8),
+        Dispatcher::pinned(),
+        Dispatcher::work_stealing().threads(4).throughput(1),
     ]
 }
 
@@ -89,7 +89,7 @@ fn no_message_waits_behind_a_slow_routee_while_another_is_idle() {
 
 #[test]
 fn each_send_wakes_one_more_idle_routee_until_all_are_at_work() {
-    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let stage = stage(Dispatcher::blocking().thread_range(1..=8));
     let router = pool(&stage, 8);
     // Each `hold` returns when its handler runs, so eight of them are eight routees.
     let held: Vec<_> = (0..8).map(|_| hold(&router)).collect();
@@ -104,7 +104,7 @@ fn each_send_wakes_one_more_idle_routee_until_all_are_at_work() {
 
 #[test]
 fn the_books_count_what_is_in_the_shared_queue() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let router = pool(&stage, 1);
     let held = hold(&router);
     (0..7).for_each(|_| router.tell(noting("late")));
@@ -120,7 +120,7 @@ fn the_books_count_what_is_in_the_shared_queue() {
 #[test]
 fn a_bounded_queue_refuses_or_drops_the_newest() {
     for policy in [OverflowPolicy::Reject, OverflowPolicy::DropNewest] {
-        let stage = stage(Dispatcher::blocking().into());
+        let stage = stage(Dispatcher::blocking());
         let (letters, _subscription) = letters(&stage.system);
         let bounded = Mailbox::bounded(3).on_full(policy);
         let router = plan(&stage.system, &stage.log, 1).queue(bounded).dispatcher("crew").spawn().unwrap();
@@ -147,7 +147,7 @@ fn a_bounded_queue_refuses_or_drops_the_newest() {
 
 #[test]
 fn a_full_queue_may_drop_the_message_that_has_waited_longest() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let (letters, _subscription) = letters(&stage.system);
     let bounded = Mailbox::bounded(3).on_full(OverflowPolicy::DropOldest);
     let router = plan(&stage.system, &stage.log, 1).queue(bounded).dispatcher("crew").spawn().unwrap();
@@ -214,7 +214,7 @@ fn what_is_sent_to_a_routee_itself_is_for_it_alone() {
 
 #[test]
 fn a_pill_and_a_kill_of_one_routee_concern_it_alone_and_keep_their_place() {
-    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let stage = stage(Dispatcher::blocking().thread_range(1..=8));
     let router = pool(&stage, 3);
     let routees = router.routees().unwrap();
     let held = hold(&routees[1]);
@@ -281,7 +281,7 @@ impl Actor for Reporter {
 
 #[test]
 fn a_routee_that_restarts_keeps_its_part_and_the_queue() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let router = pool(&stage, 1);
     let held = hold_and_fail(&router);
     (0..3).for_each(|_| router.tell(noting("kept")));
@@ -293,7 +293,7 @@ fn a_routee_that_restarts_keeps_its_part_and_the_queue() {
 
 #[test]
 fn a_suspended_routee_takes_nothing_while_the_others_go_on() {
-    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let stage = stage(Dispatcher::blocking().thread_range(1..=8));
     let (release, judging) = channel::<()>();
     let judging = Mutex::new(judging);
     // The head waits before it judges; the one that has failed is suspended so long.
@@ -373,7 +373,7 @@ fn resizing_under_load_loses_nothing() {
 
 #[test]
 fn a_removed_routee_handles_its_own_mailbox_and_hands_none_of_it_on() {
-    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let stage = stage(Dispatcher::blocking().thread_range(1..=8));
     let router = pool(&stage, 2);
     let routees = router.routees().unwrap();
     let held = hold(&routees[1]);
@@ -394,7 +394,7 @@ fn a_router_that_drains_and_a_pool_that_shrinks_to_nobody_empty_the_queue_first(
     type End = fn(&Router<Tell>);
     let ends: [End; 2] = [|router| router.drain().unwrap(), |router| _ = router.resize_to(0).unwrap()];
     for end in ends {
-        let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+        let stage = stage(Dispatcher::blocking().thread_range(1..=8));
         let plan = plan(&stage.system, &stage.log, 2).dispatcher("crew").stay_when_empty();
         let router = plan.spawn().unwrap();
         heard(&stage, "Started 1", 2);
@@ -419,7 +419,7 @@ fn a_router_that_drains_and_a_pool_that_shrinks_to_nobody_empty_the_queue_first(
 
 #[test]
 fn a_routee_that_leaves_and_turns_out_to_be_the_last_empties_the_queue_first() {
-    let stage = stage(Dispatcher::blocking().threads(1..=8).into());
+    let stage = stage(Dispatcher::blocking().thread_range(1..=8));
     let router = pool(&stage, 2);
     let routees = router.routees().unwrap();
     let held = [hold(&routees[0]), hold(&routees[1])];
@@ -482,7 +482,7 @@ fn the_end_of_the_router_makes_dead_letters_of_the_queue() {
 
 #[test]
 fn a_pool_that_stays_when_it_is_empty_refuses_and_can_grow_again() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let router = plan(&stage.system, &stage.log, 2).dispatcher("crew").stay_when_empty().spawn().unwrap();
     heard(&stage, "Started 1", 2);
     for round in 1..=3u64 {
@@ -559,7 +559,7 @@ fn a_routee_busy_with_the_queue_still_handles_its_own_mailbox() {
 
 #[test]
 fn control_is_looked_at_before_each_message_of_the_queue() {
-    let stage = stage(Dispatcher::blocking().throughput(1000).into());
+    let stage = stage(Dispatcher::blocking().throughput(1000));
     let router = pool(&stage, 1);
     let held = hold(&router);
     (0..10).for_each(|_| router.tell(noting("never")));
@@ -573,7 +573,7 @@ fn control_is_looked_at_before_each_message_of_the_queue() {
 #[test]
 fn a_turn_takes_no_more_messages_than_the_dispatchers_throughput() {
     // One thread: another actor's turn comes after so many messages, and not after all of them.
-    let stage = stage(Dispatcher::work_stealing().threads(1).throughput(3).into());
+    let stage = stage(Dispatcher::work_stealing().threads(1).throughput(3));
     let router = pool(&stage, 1);
     let other = stage.role("other");
     let other = stage.system.actor("other").dispatcher("crew").spawn(other.recipe()).unwrap();
@@ -650,7 +650,7 @@ impl Actor for Counts {
 
 #[test]
 fn a_turn_skips_no_more_messages_than_the_dispatchers_throughput() {
-    let executor: Dispatcher = Dispatcher::work_stealing().threads(1).throughput(3).into();
+    let executor: Dispatcher = Dispatcher::work_stealing().threads(1).throughput(3);
     let system = System::builder("balancing").dispatcher("crew", executor).build().unwrap();
     let pool = system.router("pool").balancing_pool(1, |_| Piles).dispatcher("crew").skip_unwanted();
     let pool = pool.spawn().unwrap();
@@ -719,7 +719,7 @@ fn a_turn_that_begins_with_a_call_to_the_queue_skips_no_more_messages_than_the_t
 
 #[test]
 fn stash_and_receive_timeout_work_with_messages_of_the_queue() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let router = pool(&stage, 1);
     act(&router, |_, ctx| {
         ctx.stash(noting("stashed")).map_err(|_| Failure::msg("no room"))?;
@@ -787,7 +787,7 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
 
 #[test]
 fn a_pool_may_run_on_the_senders_threads() {
-    let stage = stage(Dispatcher::calling_thread().into());
+    let stage = stage(Dispatcher::calling_thread());
     let router = pool(&stage, 2);
     // A routee notes its start in a turn of the thread that made it: until that is over, it takes messages there.
     wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
@@ -799,7 +799,7 @@ fn a_pool_may_run_on_the_senders_threads() {
 
 #[test]
 fn a_pool_is_a_routee_like_any() {
-    let stage = stage(Dispatcher::blocking().into());
+    let stage = stage(Dispatcher::blocking());
     let inner = pool(&stage, 2);
     let outer = stage.system.router("outer").group([inner.to_ref()]).spawn().unwrap();
     (0..4).for_each(|_| outer.tell(noting("through two")));
@@ -999,13 +999,13 @@ fn storm(executor: Dispatcher, queue: Mailbox) {
 
 #[test]
 fn storms_of_failures_and_resizes_lose_and_double_nothing_on_workers() {
-    storm(Dispatcher::work_stealing().threads(2).throughput(5).into(), Mailbox::unbounded());
+    storm(Dispatcher::work_stealing().threads(2).throughput(5), Mailbox::unbounded());
 }
 
 #[test]
 fn storms_of_failures_and_resizes_lose_and_double_nothing_on_blocking_threads() {
     storm(
-        Dispatcher::blocking().threads(1..=4).into(),
+        Dispatcher::blocking().thread_range(1..=4),
         Mailbox::bounded(64).on_full(OverflowPolicy::DropNewest),
     );
 }
@@ -1013,7 +1013,7 @@ fn storms_of_failures_and_resizes_lose_and_double_nothing_on_blocking_threads() 
 #[test]
 fn storms_over_a_queue_that_drops_the_oldest_lose_and_double_nothing_else() {
     storm(
-        Dispatcher::blocking().threads(1..=4).into(),
+        Dispatcher::blocking().thread_range(1..=4),
         Mailbox::bounded(8).on_full(OverflowPolicy::DropOldest),
     );
 }
@@ -1134,12 +1134,12 @@ fn storm_of_ends(executor: Dispatcher, queue: Mailbox) {
 
 #[test]
 fn whatever_ends_under_load_what_was_accepted_before_is_handled_on_workers() {
-    storm_of_ends(Dispatcher::work_stealing().threads(2).throughput(5).into(), Mailbox::bounded(256));
+    storm_of_ends(Dispatcher::work_stealing().threads(2).throughput(5), Mailbox::bounded(256));
 }
 
 #[test]
 fn whatever_ends_under_load_what_was_accepted_before_is_handled_on_blocking_threads() {
-    storm_of_ends(Dispatcher::blocking().threads(1..=4).into(), Mailbox::bounded(64));
+    storm_of_ends(Dispatcher::blocking().thread_range(1..=4), Mailbox::bounded(64));
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
         .dispatcher("default", Dispatcher::work_stealing().threads(1).spin(7 * MS))
         .dispatcher(
             "files",
-            Dispatcher::blocking().threads(2..=3).keep_alive(9 * MS).mailbox(Mailbox::bounded(3)),
+            Dispatcher::blocking().thread_range(2..=3).keep_alive(9 * MS).mailbox(Mailbox::bounded(3)),
         )
         .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)))
         .supervision(Strategy::from(Restart::up_to(3)).quiet())
@@ -470,7 +470,7 @@ fn a_deployment_is_for_paths_and_wins_over_the_code() {
     (0..100u32).for_each(|number| inbox.to_ref().tell(number));
     assert_eq!(inbox.receive(LONG), Ok(0));
     assert_eq!((system.ledger().dropped, system.ledger().queued), (0, 99));
-    assert_eq!(DispatcherKind::Pinned, Dispatcher::from(Dispatcher::pinned()).kind());
+    assert_eq!(DispatcherKind::Pinned, Dispatcher::pinned().kind());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where actors run.
 
 use crate::support::*;
-use pointsman::dispatch::StartError;
+use pointsman::dispatch::{DispatcherKind, StartError};
 use pointsman::prelude::*;
 use pointsman::system::AliasFault;
 use pointsman::{BuildError, SpawnError};
@@ -42,7 +42,7 @@ fn a_pinned_actor_has_a_thread_of_its_own_all_its_life() {
 #[test]
 fn actors_that_block_on_the_blocking_dispatcher_stop_nobody() {
     let stage = Stage::threads_with("blocks", |builder| {
-        builder.dispatcher("slow", Dispatcher::blocking().threads(1..=8))
+        builder.dispatcher("slow", Dispatcher::blocking().thread_range(1..=8))
     });
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let blocked: Vec<_> = names.map(|name| spawn_on(&stage, "slow", name)).into();
@@ -98,28 +98,44 @@ fn a_dispatcher_that_cannot_be_had_is_a_build_error() {
             .build();
         built.expect_err("it cannot be had")
     };
-    let error = cannot("far", Dispatcher::work_stealing().threads(1).pin_to([4095]).into());
+    let error = cannot("far", Dispatcher::work_stealing().threads(1).pin_to([4095]));
     let BuildError::Dispatcher { name, error: StartError::Core { core: 4095, .. } } = error else {
         panic!("{error:?}")
     };
     assert_eq!(name, "far");
     assert!(matches!(
-        cannot("none", Dispatcher::work_stealing().threads(0).into()),
+        cannot("none", Dispatcher::work_stealing().threads(0)),
         BuildError::Dispatcher { error: StartError::ThreadCount { requested: 0, .. }, .. }
     ));
     for dispatcher in [
-        Dispatcher::from(Dispatcher::work_stealing().threads(1).throughput(0)),
-        Dispatcher::blocking().throughput(0).into(),
-        Dispatcher::pinned().throughput(0).into(),
-        Dispatcher::calling_thread().throughput(0).into(),
+        Dispatcher::work_stealing().threads(1).throughput(0),
+        Dispatcher::blocking().throughput(0),
+        Dispatcher::pinned().throughput(0),
+        Dispatcher::calling_thread().throughput(0),
     ] {
         assert!(matches!(
             cannot("idle", dispatcher),
             BuildError::Dispatcher { error: StartError::ZeroThroughput, .. }
         ));
     }
+    // A setting that the kind does not have is never ignored.
+    let (core, second) = ([0], Duration::from_secs(1));
+    for (dispatcher, of, setter) in [
+        (Dispatcher::blocking().threads(1), DispatcherKind::Blocking, "threads"),
+        (Dispatcher::blocking().pin_to(core), DispatcherKind::Blocking, "pin_to"),
+        (Dispatcher::pinned().spin(second), DispatcherKind::Pinned, "spin"),
+        (Dispatcher::calling_thread().lifo(false), DispatcherKind::CallingThread, "lifo"),
+        (Dispatcher::work_stealing().thread_range(1..=2), DispatcherKind::WorkStealing, "thread_range"),
+        (Dispatcher::work_stealing().keep_alive(second), DispatcherKind::WorkStealing, "keep_alive"),
+        (Dispatcher::pinned().idle_shutdown(second), DispatcherKind::Pinned, "idle_shutdown"),
+        (Dispatcher::calling_thread().idle_shutdown(second), DispatcherKind::CallingThread, "idle_shutdown"),
+    ] {
+        let error = cannot("odd", dispatcher);
+        let BuildError::DispatcherSetting { name, kind, setting } = &error else { panic!("{error:?}") };
+        assert_eq!((name.as_str(), *kind, *setting), ("odd", of, setter));
+    }
     assert!(matches!(
-        cannot("fine", Dispatcher::blocking().into()),
+        cannot("fine", Dispatcher::blocking()),
         BuildError::DuplicateDispatcher { ref name } if name == "fine"
     ));
     for name in ["", "-a", "a b", "ä"] {
@@ -130,10 +146,10 @@ fn a_dispatcher_that_cannot_be_had_is_a_build_error() {
 #[test]
 fn the_guardians_may_run_anywhere() {
     for dispatcher in [
-        Dispatcher::from(Dispatcher::pinned()),
-        Dispatcher::blocking().into(),
-        Dispatcher::calling_thread().into(),
-        Dispatcher::blocking().idle_shutdown(Duration::ZERO).into(),
+        Dispatcher::pinned(),
+        Dispatcher::blocking(),
+        Dispatcher::calling_thread(),
+        Dispatcher::blocking().idle_shutdown(Duration::ZERO),
     ] {
         let system = System::builder("guards").dispatcher("default", dispatcher).build().unwrap();
         let (log, _notes) = channel();
@@ -205,9 +221,9 @@ fn throughput_and_deadline_of_a_turn_are_each_dispatchers_own() {
             .dispatcher("whole", Dispatcher::work_stealing().threads(1).deadline(NEVER))
             .dispatcher("one", Dispatcher::work_stealing().threads(1).throughput(1))
             .dispatcher("soon", Dispatcher::work_stealing().threads(1).deadline(SOON))
-            .dispatcher("slow-whole", Dispatcher::blocking().threads(1..=1).deadline(NEVER))
-            .dispatcher("slow-one", Dispatcher::blocking().threads(1..=1).throughput(1))
-            .dispatcher("slow-soon", Dispatcher::blocking().threads(1..=1).deadline(SOON))
+            .dispatcher("slow-whole", Dispatcher::blocking().thread_range(1..=1).deadline(NEVER))
+            .dispatcher("slow-one", Dispatcher::blocking().thread_range(1..=1).throughput(1))
+            .dispatcher("slow-soon", Dispatcher::blocking().thread_range(1..=1).deadline(SOON))
             .dispatcher("own-whole", Dispatcher::calling_thread().deadline(NEVER))
             .dispatcher("own-one", Dispatcher::calling_thread().throughput(1))
             .dispatcher("own-soon", Dispatcher::calling_thread().deadline(SOON))
@@ -334,10 +350,9 @@ fn a_systems_threads_have_its_name() {
 #[test]
 fn threads_without_actors_end_and_start_again() {
     const SECOND: Duration = Duration::from_secs(1);
-    let stealing = Dispatcher::work_stealing().threads(2).idle_shutdown(SECOND).into();
-    let blocking = Dispatcher::blocking().threads(2..=2).idle_shutdown(SECOND).into();
+    let stealing = Dispatcher::work_stealing().threads(2).idle_shutdown(SECOND);
+    let blocking = Dispatcher::blocking().thread_range(2..=2).idle_shutdown(SECOND);
     for (name, threads, recipe) in [("idle1", "idle1-w-", stealing), ("idle2", "idle2-w-", blocking)] {
-        let recipe: Dispatcher = recipe;
         let stage = Stage::threads_with(name, |builder| builder.dispatcher("w", recipe));
         let run = || wait_until(|| threads_named(threads) == 2);
         let have_ended = || wait_until(|| threads_named(threads) == 0);
@@ -396,7 +411,7 @@ fn threads_that_no_actor_ever_used_end_too() {
     stage.clock.advance(Duration::from_secs(1));
     wait_until(|| threads_named("unused-w-") == 0);
     // Built without a manual clock, the timer thread sees to it.
-    let recipe = Dispatcher::blocking().threads(1..=1).idle_shutdown(Duration::from_millis(1));
+    let recipe = Dispatcher::blocking().thread_range(1..=1).idle_shutdown(Duration::from_millis(1));
     let system = System::builder("unused2").dispatcher("b", recipe).build().unwrap();
     wait_until(|| threads_named("unused2-b-") == 0);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
@@ -419,7 +434,7 @@ fn threads_that_a_pinned_worker_starts_have_the_cores_that_others_have() {
         builder
             .dispatcher("one", Dispatcher::work_stealing().pin_to([first]))
             .dispatcher("p", Dispatcher::pinned())
-            .dispatcher("b", Dispatcher::blocking().threads(1..=8))
+            .dispatcher("b", Dispatcher::blocking().thread_range(1..=8))
             .dispatcher("w", Dispatcher::work_stealing().idle_shutdown(SECOND))
     });
     let starter = spawn_on(&stage, "one", "starter");
@@ -459,10 +474,9 @@ fn a_thread_that_ends_may_make_the_actor_for_which_threads_start_again() {
     thread_local! {
         static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
     }
-    let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(Duration::ZERO).into();
-    let blocking = Dispatcher::blocking().threads(1..=1).idle_shutdown(Duration::ZERO).into();
+    let stealing = Dispatcher::work_stealing().threads(1).idle_shutdown(Duration::ZERO);
+    let blocking = Dispatcher::blocking().thread_range(1..=1).idle_shutdown(Duration::ZERO);
     for recipe in [stealing, blocking] {
-        let recipe: Dispatcher = recipe;
         let stage = Stage::threads_with("late", |builder| builder.dispatcher("w", recipe));
         let first = spawn_on(&stage, "w", "first");
         let (made, makes) = channel();

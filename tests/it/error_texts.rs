@@ -4,7 +4,7 @@ use crate::support::*;
 use pointsman::actor::{DeliveryStatus, Recipient};
 use pointsman::ask::AttemptEnd;
 use pointsman::dead_letters::AnyDeadLetter;
-use pointsman::dispatch::StartError;
+use pointsman::dispatch::{DispatcherKind, StartError};
 use pointsman::mailbox::MailboxFault;
 use pointsman::path::{NameError, NameFault, PathError};
 use pointsman::pattern::{BackoffError, PipeError};
@@ -135,6 +135,12 @@ fn a_dispatcher_that_does_not_start_says_which_number_is_wrong_and_what_it_may_b
     let error = BuildError::Dispatcher { name: "files".into(), error: StartError::ZeroThroughput };
     assert_say(&[(&error, &["\"files\"", "throughput 0"])]);
     assert_eq!(source(&error), Some(StartError::ZeroThroughput.to_string()));
+    let error = BuildError::DispatcherSetting {
+        name: "files".into(),
+        kind: DispatcherKind::Blocking,
+        setting: "spin",
+    };
+    assert_say(&[(&error, &["\"files\"", "a blocking dispatcher", "`spin`", "leave it out"])]);
     let error = BuildError::Timers(StartError::Thread(std::io::Error::other("no more of them")));
     assert_say(&[(&error, &["the thread of the timers", "refused a thread", "one more thread"])]);
     assert_eq!(source(&error).as_deref(), Some("the operating system refused a thread"));

@@ -489,7 +489,7 @@ fn who_may_not_wait_for_an_inbox_takes_no_message_with_him() {
 #[test]
 fn who_has_the_only_thread_of_an_inbox_may_not_wait_for_it() {
     let stage = Stage::threads_with("alone", |builder| {
-        builder.dispatcher("internal", Dispatcher::blocking().threads(1..=1))
+        builder.dispatcher("internal", Dispatcher::blocking().thread_range(1..=1))
     });
     let inbox: Arc<Inbox<u32>> = Arc::new(stage.system.inbox().unwrap());
     inbox.to_ref().tell(1u32);

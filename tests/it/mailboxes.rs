@@ -232,11 +232,9 @@ impl Actor for Own {
 
 #[test]
 fn nobody_waits_for_room_that_only_the_waiting_thread_could_make() {
-    for dispatcher in [
-        Dispatcher::from(Dispatcher::pinned()),
-        Dispatcher::blocking().into(),
-        Dispatcher::blocking().threads(1..=1).into(),
-    ] {
+    for dispatcher in
+        [Dispatcher::pinned(), Dispatcher::blocking(), Dispatcher::blocking().thread_range(1..=1)]
+    {
         let system = System::builder("own").dispatcher("slow", dispatcher.clone()).build().unwrap();
         let (sender, refused) = channel();
         let builder = system.actor("own").dispatcher("slow");

@@ -988,7 +988,7 @@ fn a_listener_goes_on_when_it_shares_the_restart_of_a_sibling() {
 fn a_listener_that_is_restarted_while_a_connection_ends_counts_anew() {
     let system = System::builder("net")
         .dispatcher("default", Dispatcher::work_stealing().threads(1))
-        .dispatcher("internal", Dispatcher::blocking().threads(1..=1))
+        .dispatcher("internal", Dispatcher::blocking().thread_range(1..=1))
         .dispatcher("others", Dispatcher::blocking())
         .build()
         .unwrap();

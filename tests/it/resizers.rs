@@ -45,7 +45,7 @@ impl Yard {
         let system = System::builder("yard")
             .clock(clock.clone())
             .seed(5)
-            .dispatcher("hold", Dispatcher::blocking().threads(1..=16))
+            .dispatcher("hold", Dispatcher::blocking().thread_range(1..=16))
             .build()
             .unwrap();
         Self { system, clock, hold: Arc::default(), handled: Arc::default() }

@@ -207,7 +207,7 @@ impl Actor for Manager {
 #[test]
 fn a_controller_on_the_only_thread_of_the_heads_dispatcher_is_told_not_to_wait_for_the_head() {
     for (threads, may_wait) in [(1, false), (2, true)] {
-        let blocking = Dispatcher::blocking().threads(1..=threads);
+        let blocking = Dispatcher::blocking().thread_range(1..=threads);
         let system = System::builder("narrow").dispatcher("narrow", blocking).build().unwrap();
         let (make, _got) = workers();
         let (log, told) = channel();

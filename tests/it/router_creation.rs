@@ -235,8 +235,8 @@ fn a_suspended_head_routes_on_its_own_routees_pause_and_others_work() {
 #[test]
 fn heads_and_routees_run_where_they_are_told_to_and_unknown_places_are_refused_before_anything_begins() {
     let system = System::builder("places")
-        .dispatcher("heads", Dispatcher::blocking().threads(1..=2))
-        .dispatcher("work", Dispatcher::blocking().threads(1..=2))
+        .dispatcher("heads", Dispatcher::blocking().thread_range(1..=2))
+        .dispatcher("work", Dispatcher::blocking().thread_range(1..=2))
         .build()
         .unwrap();
     let (log, threads) = channel();

@@ -130,8 +130,10 @@ impl Actor for Held {
 
 #[test]
 fn smallest_mailbox_prefers_idle_then_empty_then_fewest() {
-    let system =
-        System::builder("routing").dispatcher("hold", Dispatcher::blocking().threads(1..=8)).build().unwrap();
+    let system = System::builder("routing")
+        .dispatcher("hold", Dispatcher::blocking().thread_range(1..=8))
+        .build()
+        .unwrap();
     let hold = Arc::new(Mutex::new(()));
     let guard = hold.lock().unwrap();
     let (sender, got) = mpsc::channel();
@@ -420,7 +422,7 @@ impl Actor for FailsWhenTold {
 
 #[test]
 fn a_routee_that_fails_and_is_stopped_on_its_way_out_hands_back_what_it_has() {
-    let blocking = Dispatcher::blocking().threads(1..=8);
+    let blocking = Dispatcher::blocking().thread_range(1..=8);
     let system = System::builder("routing").dispatcher("hold", blocking).build().unwrap();
     let (sender, got) = mpsc::channel();
     let sender = Mutex::new(sender);

@@ -224,7 +224,7 @@ fn messages_are_sent_until_the_target_has_ended() {
 
 #[test]
 fn tasks_run_on_the_dispatcher_that_they_are_given() {
-    let blocking = Dispatcher::blocking().threads(1..=1);
+    let blocking = Dispatcher::blocking().thread_range(1..=1);
     let stage = Stage::threads_with("given", |builder| builder.dispatcher("slow & steady", blocking));
     let (sender, names) = channel();
     for scheduler in

@@ -21,7 +21,7 @@ fn shutdown_and_drop_join_every_thread() {
     for by_drop in [false, true] {
         let stage = Stage::threads_with("zq1", |builder| {
             builder
-                .dispatcher("b", Dispatcher::blocking().threads(2..=4))
+                .dispatcher("b", Dispatcher::blocking().thread_range(2..=4))
                 .dispatcher("p", Dispatcher::pinned())
         });
         let pinned = stage.system.actor("pinned").dispatcher("p").spawn(stage.role("a").recipe()).unwrap();
@@ -43,7 +43,7 @@ fn shutdown_and_drop_join_every_thread() {
 fn a_system_that_cannot_be_built_leaves_no_thread() {
     let built = System::builder("zq2")
         .dispatcher("a", Dispatcher::work_stealing().threads(2))
-        .dispatcher("b", Dispatcher::blocking().threads(2..=4))
+        .dispatcher("b", Dispatcher::blocking().thread_range(2..=4))
         .dispatcher("c", Dispatcher::work_stealing().threads(2).pin_to([0, 4095]))
         .build();
     assert!(built.is_err());

@@ -27,7 +27,7 @@ impl Count {
 fn threads() -> System {
     System::builder("quiet")
         .dispatcher("default", Dispatcher::work_stealing().threads(3).throughput(2))
-        .dispatcher("blocking", Dispatcher::blocking().threads(1..=4))
+        .dispatcher("blocking", Dispatcher::blocking().thread_range(1..=4))
         .build()
         .expect("the machine has threads")
 }

@@ -229,7 +229,7 @@ fn watched_again_after_the_notice_was_queued_there_is_a_notice_again() {
 fn a_parent_that_watches_is_told_before_other_watchers_and_these_by_age() {
     // One thread that runs actors in the order in which they were woken.
     let stage = Stage::threads_with("order", |builder| {
-        builder.dispatcher("one", Dispatcher::blocking().threads(1..=1))
+        builder.dispatcher("one", Dispatcher::blocking().thread_range(1..=1))
     });
     let spawn =
         |role: &Role, name: &str| stage.system.actor(name).dispatcher("one").spawn(role.recipe()).unwrap();

@@ -25,7 +25,7 @@ impl Pointsman {
         Self::with(Dispatcher::work_stealing().spin(spin))
     }
 
-    fn with(dispatcher: pointsman::dispatch::WorkStealing) -> Self {
+    fn with(dispatcher: Dispatcher) -> Self {
         let system = System::builder("peers").dispatcher("default", dispatcher.threads(WORKERS)).build();
         Self { system: system.expect("threads can be had") }
     }

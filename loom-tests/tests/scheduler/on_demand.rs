@@ -17,7 +17,7 @@ const NOW: Duration = Duration::ZERO;
 
 /// One thread, which nobody needs any more as soon as nobody is in. The caller is.
 fn on_demand() -> Arc<OnDemand> {
-    let recipe = Dispatcher::work_stealing().threads(1).spin(Duration::ZERO).into();
+    let recipe = Dispatcher::work_stealing().threads(1).spin(Duration::ZERO);
     Arc::new(OnDemand::start("model".to_owned(), recipe, Duration::ZERO).expect("good settings"))
 }
 

@@ -48,7 +48,7 @@ impl Gate {
 
 #[test]
 fn a_blocking_pool_grows_to_its_bound_and_then_queues() {
-    let recipe = Dispatcher::from(Dispatcher::blocking().threads(1..=3));
+    let recipe = Dispatcher::blocking().thread_range(1..=3);
     let running = recipe.start("grows", || ()).expect("the settings are good");
     let Running::Blocking(pool) = &running else { panic!("{running:?}") };
     let (entered, entries) = channel();
@@ -76,7 +76,7 @@ fn a_blocking_pool_grows_to_its_bound_and_then_queues() {
 
 #[test]
 fn threads_above_the_minimum_end_when_they_are_not_needed() {
-    let recipe = Dispatcher::from(Dispatcher::blocking().threads(1..=3).keep_alive(Duration::ZERO));
+    let recipe = Dispatcher::blocking().thread_range(1..=3).keep_alive(Duration::ZERO);
     let running = recipe.start("shrinks", || ()).expect("the settings are good");
     let Running::Blocking(pool) = &running else { panic!("{running:?}") };
     let (entered, entries) = channel();
@@ -93,7 +93,7 @@ fn threads_above_the_minimum_end_when_they_are_not_needed() {
 
 #[test]
 fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
-    let running = Dispatcher::from(Dispatcher::pinned()).start("pinned", || ()).expect("good");
+    let running = Dispatcher::pinned().start("pinned", || ()).expect("good");
     let (entered, entries) = channel();
     let (left, go_left) = Gate::new(0, &entered);
     let (right, go_right) = Gate::new(1, &entered);
@@ -116,7 +116,7 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
 
 #[test]
 fn a_pinned_thread_that_has_not_parked_sees_what_led_to_the_wake() {
-    let running = Dispatcher::from(Dispatcher::pinned()).start("wakes", || ()).expect("good");
+    let running = Dispatcher::pinned().start("wakes", || ()).expect("good");
     let placement = running.place_task().expect("a thread");
     let (entered, entries) = channel();
     let mut gates = Vec::new();
@@ -136,16 +136,16 @@ fn workers_get_what_the_recipe_says() {
     let (deadline, spin) = (Duration::from_millis(3), Duration::from_micros(7));
     let recipe =
         Dispatcher::work_stealing().pin_to([1, 0]).throughput(9).deadline(deadline).spin(spin).lifo(false);
-    let got = recipe.settings("named");
+    let got = recipe.pool_settings("named");
     assert_eq!((got.name.as_str(), got.thread_count, got.pin_to), ("named", 2, Some(vec![1, 0])));
     assert_eq!((got.throughput, got.deadline, got.spin, got.lifo), (9, Some(deadline), spin, false));
-    assert_eq!(recipe.threads(3).settings("named").thread_count, 3);
+    assert_eq!(recipe.threads(3).pool_settings("named").thread_count, 3);
 }
 
 #[test]
 fn recipes_out_of_bounds_are_refused() {
-    fn refused(recipe: impl Into<Dispatcher>) -> String {
-        recipe.into().start("bad", || ()).expect_err("out of bounds").to_string()
+    fn refused(recipe: Dispatcher) -> String {
+        recipe.start("bad", || ()).expect_err("out of bounds").to_string()
     }
     assert_eq!(refused(Dispatcher::work_stealing().threads(0)), "0 threads: must be between 1 and 1024");
     assert_eq!(refused(Dispatcher::work_stealing().pin_to([])), "0 threads: must be between 1 and 1024");
@@ -157,9 +157,12 @@ fn recipes_out_of_bounds_are_refused() {
         refused(Dispatcher::pinned().throughput(0)),
         "throughput 0: must be at least 1 message per turn"
     );
-    assert_eq!(refused(Dispatcher::blocking().threads(0..=4)), "0 threads: must be between 1 and 4096");
-    assert_eq!(refused(Dispatcher::blocking().threads(1..=5000)), "5000 threads: must be between 1 and 4096");
+    assert_eq!(refused(Dispatcher::blocking().thread_range(0..=4)), "0 threads: must be between 1 and 4096");
+    assert_eq!(
+        refused(Dispatcher::blocking().thread_range(1..=5000)),
+        "5000 threads: must be between 1 and 4096"
+    );
     #[allow(clippy::reversed_empty_ranges)] // to be refused
-    let reversed = Dispatcher::blocking().threads(4..=2);
+    let reversed = Dispatcher::blocking().thread_range(4..=2);
     assert_eq!(refused(reversed), "4 to 2 threads: the upper end must not be below the lower");
 }
