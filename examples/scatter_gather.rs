@@ -54,15 +54,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .logic(ScatterGatherFirstCompleted::within(Duration::from_secs(1)))
         .spawn()?;
 
-    let answered = mirrors.ask_traced(Fetch("index.html")).wait()?;
-    println!("{}: {:?}", answered.routee, answered.reply);
-    assert_eq!(answered.reply.as_deref(), Some("contents of index.html"));
-    assert_eq!(answered.routee, mirrors.routees()?[2].path());
+    let (reply, mirror) = mirrors.ask_traced(Fetch("index.html")).wait()?;
+    println!("{mirror}: {reply:?}");
+    assert_eq!(reply.as_deref(), Some("contents of index.html"));
+    assert_eq!(mirror, mirrors.routees()?[2].path());
 
     // Nobody has it: that is known as soon as the last one has said so, and each cause with it.
     let failed = mirrors.ask(Fetch("missing")).wait();
     let Err(AskError::AllFailed { causes, .. }) = &failed else { return Err("somebody has it".into()) };
-    causes.iter().for_each(|cause| println!("{cause}"));
+    causes.iter().for_each(|(mirror, end)| println!("{mirror}: {end}"));
     assert_eq!(causes.len(), 3);
 
     let ledger = system.shutdown(Duration::from_secs(5))?;

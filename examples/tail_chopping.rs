@@ -55,10 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut slowest = Duration::ZERO;
     for key in 1..=20 {
         let began = Instant::now();
-        let answered = replicas.ask_traced(Read(key)).wait()?;
+        let (reply, replica) = replicas.ask_traced(Read(key)).wait()?;
         slowest = slowest.max(began.elapsed());
-        assert_eq!(answered.reply, key * 10);
-        assert_ne!(answered.routee, replicas.routees()?[0].path(), "the stuck one");
+        assert_eq!(reply, key * 10);
+        assert_ne!(replica, replicas.routees()?[0].path(), "the stuck one");
     }
     println!("20 questions, the slowest answered after {slowest:?}");
 

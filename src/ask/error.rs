@@ -8,61 +8,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The target of an ask, if it is known: a part of [`AskError`], which also [tells its path](AskError::target).
-///
-/// The target is not known where there is no actor behind the reference, as behind a function, and for an ask that is
-/// for no actor in particular. Any two targets are equal: errors are compared by their cause, and not by their place.
-#[derive(Clone, Default)]
-pub struct AskTarget(Option<Arc<ActorPath>>);
-
-impl AskTarget {
-    const UNKNOWN: Self = Self(None);
-
-    /// The path of the target in the tree of actors.
-    pub fn path(&self) -> Option<&ActorPath> {
-        self.0.as_deref()
-    }
-}
-
-impl PartialEq for AskTarget {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for AskTarget {}
-
-/// The path, or `the target`.
-impl fmt::Display for AskTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(path) => path.fmt(f),
-            None => f.write_str("the target"),
-        }
-    }
-}
-
-/// The path, or `unknown`.
-impl fmt::Debug for AskTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(path) => path.fmt(f),
-            None => f.write_str("unknown"),
-        }
-    }
-}
-
 /// ` from /user/clerk` with the word `from`; nothing where the target is not known.
-struct Named<'a>(&'static str, &'a AskTarget);
+struct Named<'a>(&'static str, &'a Option<Arc<ActorPath>>);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(word, target) = self;
-        target.path().map_or(Ok(()), |path| write!(f, " {word} {path}"))
+        target.as_ref().map_or(Ok(()), |path| write!(f, " {word} {path}"))
     }
 }
 
 /// The reason why an ask has no answer. The text names the target where it is known.
+///
+/// The [target](Self::target) is not known where there is no actor behind the reference, as behind a function, and for
+/// an ask that is for no actor in particular. Errors are compared by their cause, and not by their targets.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -79,37 +38,38 @@ impl fmt::Display for Named<'_> {
 /// let error = forgetful.ask(Get).wait().unwrap_err();
 /// assert_eq!(error.to_string(), "no reply from /user/forgetful: every reply port was dropped unanswered");
 /// assert_eq!(error.target(), Some(&forgetful.path()));
-/// // Errors are compared without their targets.
 /// assert_eq!(error, AskError::no_reply());
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
+#[doc(alias = "AskTarget")]
+#[doc(alias = "RequestError")]
 pub enum AskError {
     /// Every port of the ask was dropped without an answer: the handler panicked, forgot to answer, or the request
     /// ended as a dead letter.
     NoReply {
         /// The target of the ask.
-        target: AskTarget,
+        target: Option<Arc<ActorPath>>,
     },
     /// The deadline passed. The request may still be handled; its reply will be late.
     Timeout {
         /// The timeout of the ask.
         after: Duration,
         /// The target of the ask.
-        target: AskTarget,
+        target: Option<Arc<ActorPath>>,
     },
     /// The target refused the request: it has stopped, its mailbox was full, or routers route in a circle or by a wrong
     /// pick.
     Undeliverable {
         /// The target of the ask.
-        target: AskTarget,
+        target: Option<Arc<ActorPath>>,
     },
     /// The target is a router, and no routee took the request: it has none, or all have stopped.
     NoRoutees {
         /// The router.
-        target: AskTarget,
+        target: Option<Arc<ActorPath>>,
     },
     /// The target is a router that asked several routees ([`ScatterGatherFirstCompleted`], [`TailChopping`]), and no
     /// routee has answered with a success.
@@ -117,10 +77,10 @@ pub enum AskError {
     /// [`ScatterGatherFirstCompleted`]: crate::routing::ScatterGatherFirstCompleted
     /// [`TailChopping`]: crate::routing::TailChopping
     AllFailed {
-        /// The end of each attempt, in the order of the ends.
-        causes: Arc<Vec<AttemptFailure>>,
+        /// Each routee that was asked, with the end of its attempt, in the order of the ends.
+        causes: Arc<Vec<(ActorPath, AttemptEnd)>>,
         /// The router.
-        target: AskTarget,
+        target: Option<Arc<ActorPath>>,
     },
     /// The wait was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher. The other
     /// actors of that thread would stand still and perhaps never send the answer. The request was sent; its reply will
@@ -137,22 +97,22 @@ impl AskError {
     /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in
     /// tests.
     pub const fn no_reply() -> Self {
-        Self::NoReply { target: AskTarget::UNKNOWN }
+        Self::NoReply { target: None }
     }
 
     /// [`Timeout`](Self::Timeout) of no target in particular.
     pub const fn timeout(after: Duration) -> Self {
-        Self::Timeout { after, target: AskTarget::UNKNOWN }
+        Self::Timeout { after, target: None }
     }
 
     /// [`Undeliverable`](Self::Undeliverable) of no target in particular.
     pub const fn undeliverable() -> Self {
-        Self::Undeliverable { target: AskTarget::UNKNOWN }
+        Self::Undeliverable { target: None }
     }
 
     /// [`NoRoutees`](Self::NoRoutees) of no router in particular.
     pub const fn no_routees() -> Self {
-        Self::NoRoutees { target: AskTarget::UNKNOWN }
+        Self::NoRoutees { target: None }
     }
 
     /// The path of the target, if the error knows it.
@@ -162,7 +122,7 @@ impl AskError {
             | Self::Timeout { target, .. }
             | Self::Undeliverable { target }
             | Self::NoRoutees { target }
-            | Self::AllFailed { target, .. } => target.path(),
+            | Self::AllFailed { target, .. } => target.as_deref(),
             Self::WouldBlockWorker | Self::NoTime | Self::Stalled => None,
         }
     }
@@ -176,8 +136,8 @@ impl AskError {
             | Self::Undeliverable { target }
             | Self::NoRoutees { target }
             | Self::AllFailed { target, .. } => {
-                if target.0.is_none() {
-                    target.0 = asked().filter(|path| *path != nowhere()).map(Arc::new);
+                if target.is_none() {
+                    *target = asked().filter(|path| *path != nowhere()).map(Arc::new);
                 }
             }
             Self::WouldBlockWorker | Self::NoTime | Self::Stalled => {}
@@ -217,16 +177,17 @@ impl fmt::Display for AskError {
                 write!(f, "no reply{} within {after:?}: give it more time or ask less", Named("from", target))
             }
             Self::Undeliverable { target } => {
+                f.write_str("request undeliverable: ")?;
+                match target {
+                    Some(path) => path.fmt(f)?,
+                    None => f.write_str("the target")?,
+                }
+                f.write_str(" has stopped or is full, or routers route in a circle or by a wrong pick: ")?;
                 // A recipient without a system makes no dead letters.
-                let letter = match target.path() {
+                f.write_str(match target {
                     Some(_) => "the dead letter says which",
                     None => "a dead letter, if there is one, says which",
-                };
-                write!(
-                    f,
-                    "request undeliverable: {target} has stopped or is full, or routers route in a circle or by a \
-                     wrong pick: {letter}"
-                )
+                })
             }
             Self::NoRoutees { target } => write!(
                 f,
@@ -240,8 +201,8 @@ impl fmt::Display for AskError {
                     Named("of", target),
                     causes.len()
                 )?;
-                for (number, cause) in causes.iter().take(CAUSES_SHOWN).enumerate() {
-                    write!(f, "{} {cause}", if number == 0 { ':' } else { ',' })?;
+                for (number, (routee, end)) in causes.iter().take(CAUSES_SHOWN).enumerate() {
+                    write!(f, "{} {routee}: {end}", if number == 0 { ':' } else { ',' })?;
                 }
                 match causes.len().saturating_sub(CAUSES_SHOWN) {
                     0 => Ok(()),
@@ -263,9 +224,22 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-/// The reason why one attempt at an answer failed.
+impl PartialEq for AskError {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Timeout { after, .. }, Self::Timeout { after: limit, .. }) => after == limit,
+            (Self::AllFailed { causes, .. }, Self::AllFailed { causes: ends, .. }) => causes == ends,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl Eq for AskError {}
+
+/// The reason why one attempt at an answer failed: see [`AskError::AllFailed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "AttemptFailure")]
 pub enum AttemptEnd {
     /// Its reply does not count as a success: see [`Request::is_success`](crate::ask::reply::Request::is_success).
     Unsuccessful,
@@ -291,16 +265,6 @@ impl AttemptEnd {
     }
 }
 
-/// A routee that did not answer, and the reason; see [`AskError::AllFailed`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AttemptFailure {
-    /// The routee that was asked.
-    pub routee: ActorPath,
-    /// The end of the attempt.
-    pub end: AttemptEnd,
-}
-
 impl fmt::Display for AttemptEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -310,13 +274,6 @@ impl fmt::Display for AttemptEnd {
             Self::Failed(error) => write!(f, "failed ({error})"),
             Self::Panicked => f.write_str("a panic in `clone`, `fork` or `is_success`"),
         }
-    }
-}
-
-/// `/user/cache: no reply`.
-impl fmt::Display for AttemptFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.routee, self.end)
     }
 }
 

@@ -18,9 +18,8 @@ pub(crate) mod undelivered; // sinks that get undelivered messages
 
 pub use crate::ask::ask::{Ask, Asker, PendingReply};
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
-pub use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
+pub use crate::ask::error::{AskError, AttemptEnd};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
-pub use crate::ask::reply::{Call, LateReply, ReplyTo, Request};
-pub use crate::ask::traced::TracedReply;
+pub use crate::ask::reply::{Call, ReplyTo, Request};
 pub use crate::core::ask_counts::ReplyCounts;

@@ -106,15 +106,13 @@ impl<R> ReplyTo<R> {
     /// Answers.
     ///
     /// # Errors
-    /// [`LateReply`] hands the reply back when the ask has been answered already, or when the asker has stopped
-    /// waiting. The late reply is counted.
+    /// A late reply comes back: the ask has been answered already, its time is up, or its asker has given it up. The
+    /// late reply is counted.
     #[inline]
     #[doc(alias = "reply")]
-    pub fn send(self, reply: R) -> Result<(), LateReply<R>> {
-        self.deliver(reply, None).map_err(|reply| {
-            count_late_reply();
-            LateReply(reply)
-        })
+    #[doc(alias = "LateReply")]
+    pub fn send(self, reply: R) -> Result<(), R> {
+        self.deliver(reply, None).inspect_err(|_| count_late_reply())
     }
 
     /// Answers, and names the replier to askers that need its path; a late reply comes back and is not counted.
@@ -192,31 +190,6 @@ impl<R> fmt::Debug for ReplyTo<R> {
         f.debug_struct("ReplyTo").field("wanted", &self.wanted()).finish()
     }
 }
-
-/// A reply that came after its ask was over, handed back to its replier.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LateReply<R>(pub R);
-
-impl<R> LateReply<R> {
-    /// The reply.
-    pub fn into_inner(self) -> R {
-        self.0
-    }
-}
-
-impl<R> fmt::Debug for LateReply<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LateReply(..)")
-    }
-}
-
-impl<R> fmt::Display for LateReply<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("late reply: the ask was answered before, timed out, or was given up by its asker")
-    }
-}
-
-impl<R> std::error::Error for LateReply<R> {}
 
 /// Takes the outcome of an ask that has no reply slot, for example for an actor that gets the answer as a message.
 pub(crate) trait ReplySink<R>: Send + Sync {
@@ -537,7 +510,7 @@ mod tests {
         assert!(reply_to.wanted() && !handle.is_over());
         reply_to.send(1).expect("first");
         assert!(!late.wanted() && handle.is_over() && !handle.expire());
-        assert_eq!(late.send(2), Err(LateReply(2)));
+        assert_eq!(late.send(2), Err(2));
         assert_eq!(*kept.lock().expect("no panic while locked"), [1]);
     }
 
@@ -557,7 +530,7 @@ mod tests {
         let (reply_to, handle) = to_sink(Kept(kept.clone()));
         assert!(handle.refuse());
         assert!(!reply_to.wanted() && !handle.expire());
-        assert_eq!(reply_to.send(1), Err(LateReply(1)));
+        assert_eq!(reply_to.send(1), Err(1));
         assert!(kept.lock().expect("no panic while locked").is_empty());
     }
 

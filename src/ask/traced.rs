@@ -8,18 +8,8 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::path::actor_path::ActorPath;
 
-/// A reply with the path of its replier: the answer of [`ActorRef::ask_traced`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TracedReply<R> {
-    /// The reply.
-    pub reply: R,
-    /// The path of the replier.
-    pub routee: ActorPath,
-}
-
 impl<M: Send + 'static> ActorRef<M> {
-    /// Asks as [`ask`](Self::ask) does, and returns the path of the routee that has answered, too.
+    /// Asks as [`ask`](Self::ask) does; the answer is the reply with the path of the routee that has answered.
     ///
     /// [`ScatterGatherFirstCompleted`] and [`TailChopping`] name the routee whose reply was taken. If that routee is
     /// such a router itself, its routee is named: always the routee that the innermost of these routers asked. Any
@@ -44,12 +34,13 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("demo").build()?;
     /// let double = system.actor("double").spawn(|| Double)?;
-    /// let answered = double.ask_traced(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
-    /// assert_eq!((answered.reply, answered.routee.to_string()), (4, "/user/double".to_owned()));
+    /// let (four, replier) = double.ask_traced(Of(2)).within(std::time::Duration::from_secs(5)).wait()?;
+    /// assert_eq!((four, replier.to_string()), (4, "/user/double".to_owned()));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn ask_traced<Q>(&self, request: Q) -> Ask<TracedReply<Q::Reply>>
+    #[doc(alias = "TracedReply")]
+    pub fn ask_traced<Q>(&self, request: Q) -> Ask<(Q::Reply, ActorPath)>
     where
         Q: Request,
         M: From<Call<Q>>,
@@ -63,7 +54,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
 /// Adds the path of the replier to the reply.
 struct Traced<R> {
-    to: ReplyTo<TracedReply<R>>,
+    to: ReplyTo<(R, ActorPath)>,
     asked: Option<AnyActorRef>,
 }
 
@@ -76,7 +67,7 @@ impl<R: Send + 'static> ReplyDestination<R> for Traced<R> {
                     (None, Some(asked)) => asked.path(),
                     (None, None) => nowhere(),
                 };
-                self.to.clone().deliver(TracedReply { reply, routee }, None).map_err(|late| Ok(late.reply))
+                self.to.clone().deliver((reply, routee), None).map_err(|(late, _)| Ok(late))
             }
             Err(error) => {
                 self.to.clone().fail(error);

@@ -258,7 +258,7 @@ impl<M> Query<M> {
     /// Answers with `message`, or gives it back since no thread waits for the query any more.
     fn answer(self, message: M) -> Result<(), M> {
         drop_guarded(self.accepts);
-        self.port.send(Answer::Message(message)).map_err(|late| match late.into_inner() {
+        self.port.send(Answer::Message(message)).map_err(|late| match late {
             Answer::Message(message) => message,
             _ => unreachable!("it comes back as it was given"),
         })

@@ -75,7 +75,7 @@ impl<R: Send + 'static> Actor for TempActor<R> {
         // Stops before the next message is looked at, which is a dead letter then.
         ctx.stop();
         let refused = match self.port.take() {
-            Some(port) => port.send(message).map_err(|late| late.into_inner()),
+            Some(port) => port.send(message),
             None => Err(message),
         };
         if let Err(message) = refused {

@@ -593,7 +593,7 @@ fn scatter_gather_fails_at_once_when_the_last_pending_attempt_fails() {
     assert_eq!(system.now(), before, "not at the deadline");
     assert_eq!(failure.message, Get(5), "the original message");
     let AskError::AllFailed { causes, .. } = failure.error else { panic!("{}", failure.error) };
-    let causes: Vec<_> = causes.iter().map(|cause| (cause.routee.to_string(), cause.end.clone())).collect();
+    let causes: Vec<_> = causes.iter().map(|(routee, end)| (routee.to_string(), end.clone())).collect();
     assert_eq!(
         causes,
         [

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, panic_of, wait_until};
 use pointsman::actor::{DeliveryStatus, Recipient};
-use pointsman::ask::{Answerable, Attempt, AttemptEnd, AttemptFailure};
+use pointsman::ask::{Answerable, Attempt, AttemptEnd};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, Keyed, RoundRobin, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
@@ -152,7 +152,7 @@ fn answer(desk: &Desk<Call<Get>>, reply: u32) -> bool {
 #[track_caller]
 fn causes(failed: Result<u32, AskError>) -> Vec<(String, AttemptEnd)> {
     let Err(AskError::AllFailed { causes, .. }) = failed else { panic!("{failed:?}") };
-    causes.iter().map(|AttemptFailure { routee, end, .. }| (routee.to_string(), end.clone())).collect()
+    causes.iter().map(|(routee, end)| (routee.to_string(), end.clone())).collect()
 }
 
 // ---- scatter-gather
@@ -168,7 +168,7 @@ fn the_first_success_wins_although_a_failure_came_before_it() {
     assert!(loser.reply_to.wanted());
     assert!(answer(&scene.desks[2], 22));
     assert!(!loser.reply_to.wanted(), "it can see that it lost");
-    assert_eq!(loser.reply_to.send(11).unwrap_err().into_inner(), 11);
+    assert_eq!(loser.reply_to.send(11), Err(11));
     assert_eq!(ask.wait(), Ok(22));
     let asks = scene.end().asks;
     assert_eq!((asks.begun, asks.answered, asks.late), (1, 1, 1), "attempts are no asks: {asks:?}");
@@ -378,8 +378,8 @@ fn who_asks_for_it_is_told_which_routee_has_answered() {
     let ask = scene.router.ask_traced(Get::default());
     answer(&scene.desks[0], 0);
     answer(&scene.desks[1], 5);
-    let answered = ask.wait().unwrap();
-    assert_eq!((answered.reply, answered.routee.to_string()), (5, scene.path(1)));
+    let (reply, routee) = ask.wait().unwrap();
+    assert_eq!((reply, routee.to_string()), (5, scene.path(1)));
 
     let ask = scene.router.ask_traced(Get::default());
     drop(scene.desks[2].take());
@@ -398,7 +398,7 @@ fn an_actor_is_named_itself_and_of_routers_behind_each_other_the_innermost_names
     let named = |target: &ActorRef<Call<Get>>| {
         let ask = target.ask_traced(Get::default());
         answer(&desk, 5);
-        ask.wait().unwrap().routee
+        ask.wait().unwrap().1
     };
     assert_eq!(named(&desk.actor), path);
 
@@ -749,7 +749,7 @@ fn a_panic_on_the_senders_thread_unwinds_to_it_and_leaves_no_message_and_no_ques
         match outcome {
             Ok(5) if delivered > 0 => {}
             Err(AskError::AllFailed { causes, .. }) if delivered == 0 => {
-                assert!(causes.iter().all(|cause| cause.end == AttemptEnd::Panicked), "{causes:?}");
+                assert!(causes.iter().all(|(_, end)| *end == AttemptEnd::Panicked), "{causes:?}");
             }
             // Before there was a question.
             Err(AskError::NoReply { .. }) if fault == Fault::Fork && at == 1 => {}
@@ -783,7 +783,7 @@ fn a_clone_that_panics_at_a_tick_is_a_failed_attempt_and_the_next_one_goes() {
     assert_eq!(fourth.len(), 1, "each time the next one");
     drop(fourth);
     let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("all have failed") };
-    let ends: Vec<_> = causes.iter().map(|cause| cause.end.clone()).collect();
+    let ends: Vec<_> = causes.iter().map(|(_, end)| end.clone()).collect();
     let no_reply = AttemptEnd::NoReply;
     assert_eq!(ends, [AttemptEnd::Panicked, no_reply.clone(), no_reply.clone(), no_reply]);
     drop(desks);

@@ -136,7 +136,7 @@ fn at_the_limit_the_replies_that_are_there_are_not_lost_and_the_others_are_late(
     assert_eq!(named, [("a", Ok(1)), ("b", Err(AskError::no_reply())), ("c", timeout)]);
     let late = kept.take();
     assert!(!late.reply_to.wanted());
-    assert_eq!(late.into_parts().1.send(3).unwrap_err().into_inner(), 3);
+    assert_eq!(late.into_parts().1.send(3), Err(3));
     let ledger = system.shutdown(LONG).unwrap();
     assert_eq!((ledger.asks.timed_out, ledger.asks.late, ledger.asks.pending()), (1, 1, 0), "{ledger}");
     assert_eq!(ledger.balance(), 0, "{ledger}");

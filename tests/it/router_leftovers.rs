@@ -298,7 +298,7 @@ fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobod
         for ask in asks {
             let Err(AskError::AllFailed { causes, .. }) = ask.wait() else { panic!("nobody answers") };
             assert!((2..=3).contains(&causes.len()));
-            assert!(causes.iter().all(|cause| cause.end == AttemptEnd::NoReply), "{causes:?}");
+            assert!(causes.iter().all(|(_, end)| *end == AttemptEnd::NoReply), "{causes:?}");
         }
         let ledger = system.ledger();
         let questions = asked.load(Ordering::Relaxed) as u64 + ledger.dead_lettered;

@@ -166,7 +166,7 @@ fn last_failure_races_the_deadline() {
         last.join().unwrap();
         match ask.wait() {
             Err(AskError::AllFailed { causes, .. }) => {
-                assert!(causes.len() == 2 && causes.iter().all(|cause| cause.end == AttemptEnd::NoReply));
+                assert!(causes.len() == 2 && causes.iter().all(|(_, end)| *end == AttemptEnd::NoReply));
             }
             outcome => assert_eq!(outcome, Err(AskError::timeout(SECOND))),
         }

@@ -27,7 +27,7 @@
 //! User code (the message's `Clone`, `Drop` and `fork`, the asker's own sink) runs without the lock: on the
 //! sender's thread it may unwind to the sender, elsewhere it is caught.
 
-use crate::ask::error::{AskError, AskTarget, AttemptEnd, AttemptFailure};
+use crate::ask::error::{AskError, AttemptEnd};
 use crate::ask::fork::{Answerable, Answering, AskerPort, Attempt, Question, RouterId};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -637,11 +637,11 @@ impl<M: Send + 'static> Open<M> {
         let (asker, routees, causes) = self.close();
         let name = |(index, end): (u32, AttemptEnd)| {
             let routee = routees.get(index as usize)?;
-            Some(AttemptFailure { routee: path_of(routee), end })
+            Some((path_of(routee), end))
         };
         let causes = causes.into_iter().filter_map(name).collect();
         drop_guarded(routees);
-        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes), target: AskTarget::default() });
+        asker.fail_with(AskError::AllFailed { causes: StdArc::new(causes), target: None });
     }
 }
 
