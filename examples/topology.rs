@@ -29,7 +29,7 @@
 use pointsman::group::{KeyRoute, MapRouter};
 use pointsman::prelude::*;
 use pointsman::shutdown::Phase;
-use pointsman::topology::{Outlet, Replies, SendExt, TopologyError};
+use pointsman::topology::{Outlet, SendExt, TopologyError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -162,11 +162,11 @@ enum GatewayMsg {
 struct Checked {
     order: Order,
     client: ReplyTo<Receipt>,
-    verdicts: Result<Replies<Verdict>, AskError>,
+    verdicts: Result<Vec<Result<Verdict, AskError>>, AskError>,
 }
 
 impl Gateway {
-    fn decide(&self, order: &Order, verdicts: Result<Replies<Verdict>, AskError>) -> Decision {
+    fn decide(&self, order: &Order, verdicts: Result<Vec<Result<Verdict, AskError>>, AskError>) -> Decision {
         let Ok(verdicts) = verdicts else { return Decision::Unchecked };
         for verdict in verdicts {
             match verdict {

@@ -47,7 +47,6 @@ pub use crate::topology::error::{ConfigRejected, SendRefused, TopologyError};
 pub use crate::topology::member::{GroupMember, IntoMember};
 pub use crate::topology::outlet::Outlet;
 pub use crate::topology::plan::{DeclaredGroup, GroupInfo, MountedGroup, Topology};
-pub use crate::topology::reply_set::{Replies, RequestError};
 pub use crate::topology::request::RequestBuilder;
 pub use crate::topology::send::SendExt;
 pub use crate::topology::wraps::Wraps;

@@ -9,49 +9,10 @@ use crate::ask::reply::{AnsweredBy, ReplyDestination, ReplyTo};
 use crate::core::dead_letters::is_unread;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::Guarded;
-use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A request error says how a copy of a request ended without an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// The copy will not be answered: it was not delivered, or was left unread in a mailbox whose actor has ended. This
-    /// is also the error if the group that asks by an outlet, or the group that is asked, is not mounted yet.
-    Failed,
-    /// The copy was received, and its reply port was dropped without an answer. A copy that is dropped because user
-    /// code panics while the request is being sent (a route's condition, a `Clone`) counts as ignored, too: the drop
-    /// does not show which code dropped the port.
-    Ignored,
-    /// The time that the request was [given](super::RequestBuilder::within) was up, and the copy was neither answered nor
-    /// dropped: the copy waits for room, lies in a mailbox, or is held by a recipient.
-    TimedOut,
-}
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Failed => "failed: no recipient has received this copy of the request",
-            Self::Ignored => "ignored: the recipient of this copy of the request has not answered",
-            Self::TimedOut => "timed out: this copy of the request was under way when its time was up",
-        })
-    }
-}
-
-impl std::error::Error for RequestError {}
-
-impl RequestError {
-    fn of(error: &AskError) -> Self {
-        match error {
-            AskError::Undeliverable { .. } | AskError::NoRoutees { .. } => Self::Failed,
-            _ if is_unread() => Self::Failed,
-            _ => Self::Ignored,
-        }
-    }
-}
-
-/// Replies are the outcomes of the copies, in the order in which the outcomes came.
-pub type Replies<R> = Vec<Result<R, RequestError>>;
+/// A copy that ended without a reply: the reason, or `None` if the time of the asker was up.
+type Unanswered = Option<AskError>;
 
 /// This set gathers the answers to a request that has several recipients.
 pub(crate) struct ReplySet<R> {
@@ -79,7 +40,7 @@ enum ReplyCollector<R> {
     All {
         /// `None` before the request is sent, and once the asker has been told.
         asker: Option<ReplyTo<()>>,
-        replies: Vec<Guarded<Result<R, RequestError>>>,
+        replies: Vec<Guarded<Result<R, Unanswered>>>,
     },
 }
 
@@ -101,17 +62,18 @@ impl<R: Send + 'static> ReplySet<R> {
         }
     }
 
-    /// Takes the outcomes of the copies, once all copies have an outcome or the time is up. Each copy without an
-    /// outcome has timed out.
-    pub(crate) fn take_all(&self) -> Replies<R> {
+    /// Takes the outcomes of the copies, once all copies have an outcome or the time is up. `time_out` is the error of
+    /// each copy without an outcome.
+    pub(crate) fn take_all(&self, time_out: &AskError) -> Vec<Result<R, AskError>> {
         let mut state = lock(&self.state);
         let gathering = state.gathering.take();
         let left = state.open - usize::from(state.is_sending);
         drop(state);
         match gathering {
             Some(ReplyCollector::All { asker: _, replies }) => {
-                let timed_out = (0..left).map(|_| Err(RequestError::TimedOut));
-                replies.into_iter().map(Guarded::into_inner).chain(timed_out).collect()
+                let timed_out = (0..left).map(|_| Err(None));
+                let all = replies.into_iter().map(Guarded::into_inner).chain(timed_out);
+                all.map(|reply| reply.map_err(|error| error.unwrap_or_else(|| time_out.clone()))).collect()
             }
             _ => Vec::new(),
         }
@@ -151,16 +113,16 @@ impl<R: Send + 'static> ReplySet<R> {
                 // The asker does not wait any more.
                 (_, Ok(reply)) => {
                     late = Some(Ok(reply));
-                    state.fail(1, RequestError::TimedOut);
+                    state.fail(1, None);
                     state.take_if_over()
                 }
                 // The asker's time is up.
                 (Some(ReplyCollector::All { asker: Some(asker), .. }), Err(_)) if !asker.wanted() => {
-                    state.fail(1, RequestError::TimedOut);
+                    state.fail(1, None);
                     state.take_if_over()
                 }
                 (_, Err(error)) => {
-                    state.fail(1, RequestError::of(&error));
+                    state.fail(1, Some(unless_unread(error)));
                     state.take_if_over()
                 }
             }
@@ -179,7 +141,7 @@ impl<R: Send + 'static> ReplySet<R> {
             state.open -= 1;
             state.is_sending = false;
             let missing = recipients.saturating_sub(state.made);
-            state.fail(missing, RequestError::Failed);
+            state.fail(missing, Some(AskError::undeliverable()));
             state.take_if_over()
         };
         if let Some(ended) = ended {
@@ -190,13 +152,13 @@ impl<R: Send + 'static> ReplySet<R> {
 }
 
 impl<R: Send + 'static> State<R> {
-    fn fail(&mut self, count: usize, error: RequestError) {
+    fn fail(&mut self, count: usize, error: Unanswered) {
         match &mut self.gathering {
             Some(ReplyCollector::Any { is_ignored, .. }) => {
-                *is_ignored |= count > 0 && error == RequestError::Ignored
+                *is_ignored |= count > 0 && error.is_some_and(|error| !is_undelivered(&error))
             }
             Some(ReplyCollector::All { replies, .. }) => {
-                replies.extend((0..count).map(|_| Guarded::new(Err(error))));
+                replies.extend((0..count).map(|_| Guarded::new(Err(error.clone()))));
             }
             None => {}
         }
@@ -215,6 +177,15 @@ impl<R: Send + 'static> State<R> {
             if is_ignored { AskError::no_reply() } else { AskError::undeliverable() },
         ))
     }
+}
+
+fn is_undelivered(error: &AskError) -> bool {
+    matches!(error, AskError::Undeliverable { .. } | AskError::NoRoutees { .. })
+}
+
+/// Returns the error of a copy whose port was dropped, which no recipient may have read.
+fn unless_unread(error: AskError) -> AskError {
+    if is_unread() && !is_undelivered(&error) { AskError::undeliverable() } else { error }
 }
 
 /// This type is the news for the asker, which is told without the lock.

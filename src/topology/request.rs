@@ -12,7 +12,7 @@ use crate::core::dead_letters::unread;
 use crate::core::multi_send::{Copier, Offered, SendMode};
 use crate::core::pending_send::Awaited;
 use crate::topology::ask_all::{AskAll, gathered};
-use crate::topology::reply_set::{Replies, ReplySet};
+use crate::topology::reply_set::ReplySet;
 use crate::topology::send::Target;
 use crate::util::panic::drop_guarded;
 use std::fmt;
@@ -72,11 +72,11 @@ where
     }
 
     /// Sends the request; the answer is the outcome of each copy, in the order of the outcomes: an entry for each
-    /// recipient, and a single [`Failed`](crate::topology::RequestError::Failed) for each group in which no recipient
-    /// was to get it. If no recipient at all is reached, the answer is that single entry.
+    /// recipient, and a single [`AskError::Undeliverable`] for each group in which no recipient was to
+    /// get it. If no recipient at all is reached, the answer is that single entry.
     ///
     /// Where the [limit](Self::within) comes first, the list has the outcomes by then, and for each other copy
-    /// [`TimedOut`](crate::topology::RequestError::TimedOut) at its end. A later reply is late, and counted so.
+    /// [`AskError::Timeout`] at its end. A later reply is late, and counted so.
     pub fn all(self) -> AskAll<Q::Reply> {
         let reply_set = ReplySet::all();
         let (asker, mut ask) = self.begin();
@@ -102,7 +102,7 @@ where
     pub fn all_in<N: Send + 'static>(
         self,
         ctx: &Context<N>,
-        wrap: impl FnOnce(Result<Replies<Q::Reply>, AskError>) -> N + Send + 'static,
+        wrap: impl FnOnce(Result<Vec<Result<Q::Reply, AskError>>, AskError>) -> N + Send + 'static,
     ) {
         let reply_set = ReplySet::all();
         let taken = reply_set.clone();

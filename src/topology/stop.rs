@@ -97,9 +97,9 @@ impl Topology {
 
     /// Asks all actors of all groups whether they are alive. The engine answers, between two messages of the actor, and
     /// the actor's code does not see the question. The result has an entry with the actor for each actor that answers,
-    /// in the order of answers; an actor that ends first has [failed](crate::topology::RequestError). No actor is
+    /// in the order of answers; the entry of an actor that ends first is [`AskError::Undeliverable`]. No actor is
     /// created for a ping. Give the ping a limit by [`within`](AskAll::within): an actor that hangs in a handler does
-    /// not answer, and has [timed out](crate::topology::RequestError::TimedOut).
+    /// not answer, and its entry is [`AskError::Timeout`].
     ///
     /// Of a mounted [router](crate::routing) the head alone is asked, and not its routees.
     pub fn ping(&self) -> AskAll<AnyActorRef> {

@@ -491,8 +491,8 @@ fn an_error_of_an_ask_tells_the_target_and_is_compared_without_it() {
         assert_eq!(error, alike);
     }
     let shown = |error: AskError| format!("{error:?}");
-    assert_eq!(shown(error(silent.gone.ask(Price))), "Undeliverable { target: /user/gone }");
-    assert_eq!(shown(AskError::undeliverable()), "Undeliverable { target: unknown }");
+    assert_eq!(shown(error(silent.gone.ask(Price))), "Undeliverable { target: Some(/user/gone) }");
+    assert_eq!(shown(AskError::undeliverable()), "Undeliverable { target: None }");
     assert_ne!(AskError::no_reply(), AskError::undeliverable());
     assert_ne!(AskError::timeout(SECOND), AskError::timeout(2 * SECOND));
     assert_eq!((AskError::Stalled.target(), AskError::NoTime.target()), (None, None));

@@ -9,7 +9,7 @@ use pointsman::routing::{
     ScatterGatherFirstCompleted,
 };
 use pointsman::time::ManualClock;
-use pointsman::topology::{RequestError, SendExt, SendMode};
+use pointsman::topology::{SendExt, SendMode};
 use pointsman::{DeadLetterReason, SendError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -210,7 +210,7 @@ fn it_does_so_for_requests_by_the_topologys_verbs() {
     assert_eq!(asked, Err(AskError::timeout(SECOND)));
     let clerk = office.clerk.clone();
     let asked = office.while_time_passes(move || clerk.request(Double(2)).within(SECOND).all().wait());
-    assert_eq!(asked, Ok(vec![Err(RequestError::TimedOut)]));
+    assert_eq!(asked, Ok(vec![Err(AskError::timeout(SECOND))]));
     // Through a router that is told inside.
     let router =
         office.system.router("one").group([office.clerk.clone()]).logic(RoundRobin::new()).spawn().unwrap();

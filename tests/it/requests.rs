@@ -1,9 +1,8 @@
 //! Requests through the topology: any and all, and the exact end of each copy.
 
 use crate::support::{Soon, Stage, run_turns};
-use RequestError::{Failed, Ignored, TimedOut};
 use pointsman::prelude::*;
-use pointsman::topology::{Outlet, RequestError, SendExt};
+use pointsman::topology::{Outlet, SendExt};
 use pointsman::{Mailbox, OverflowPolicy};
 use std::collections::HashMap;
 use std::future::Future;
@@ -117,6 +116,11 @@ impl Court {
 
 use Manner::{Answer, Drop, Keep, Panic};
 
+/// The copy was received, and its port was dropped.
+const IGNORED: AskError = AskError::no_reply();
+/// No recipient has received the copy.
+const FAILED: AskError = AskError::undeliverable();
+
 #[test]
 fn any_is_answered_by_the_first_reply_at_once() {
     let court = Court::new(&["a", "b", "c"]);
@@ -176,7 +180,7 @@ fn all_has_an_entry_for_each_copy_in_the_order_of_arrival() {
     drop(calls.pop().expect("three"));
     calls.pop().expect("two").answer(|_| 2);
     calls.pop().expect("one").answer(|_| 1);
-    assert_eq!(ask.wait(), Ok(vec![Ok(4), Err(Ignored), Ok(2), Ok(1)]));
+    assert_eq!(ask.wait(), Ok(vec![Ok(4), Err(IGNORED), Ok(2), Ok(1)]));
     court.end();
 }
 
@@ -185,7 +189,7 @@ fn all_has_a_failure_for_each_group_in_which_nobody_gets_it() {
     let court = Court::on(Stage::turns(), &["a"], &["x", "y"]);
     let ask = court.outlet.request(behave([("a", Answer(3))])).all();
     run_turns();
-    assert_eq!(ask.wait(), Ok(vec![Err(Failed), Err(Failed), Ok(3)]));
+    assert_eq!(ask.wait(), Ok(vec![Err(FAILED), Err(FAILED), Ok(3)]));
     court.end();
 }
 
@@ -195,7 +199,7 @@ fn all_has_an_entry_for_each_recipient_that_refuses() {
     court.actors.iter().for_each(ActorRef::stop);
     run_turns();
     let ask = court.outlet.request(behave([])).all();
-    assert_eq!(ask.wait(), Ok(vec![Err(Failed); 3]));
+    assert_eq!(ask.wait(), Ok(vec![Err(FAILED); 3]));
     assert_eq!(court.stage.system.ledger().dead_lettered, 3);
     court.end();
 }
@@ -205,7 +209,7 @@ fn all_has_an_entry_for_each_recipient_that_refuses() {
 fn a_request_that_reaches_nobody_fails_at_once() {
     let court = Court::new(&[]);
     assert_eq!(court.outlet.request(behave([])).first().wait(), Err(AskError::undeliverable()));
-    assert_eq!(court.outlet.request(behave([])).all().wait(), Ok(vec![Err(Failed)]));
+    assert_eq!(court.outlet.request(behave([])).all().wait(), Ok(vec![Err(FAILED)]));
     court.end();
 }
 
@@ -236,7 +240,7 @@ fn all_over_groups_of_which_some_refuse_and_some_drop_comes_back() {
     run_turns();
     let mut replies = ask.wait().expect("it comes back");
     replies.sort_by_key(|reply| format!("{reply:?}"));
-    assert_eq!(replies, [Err(Failed), Err(Failed), Err(Ignored), Ok(3)]);
+    assert_eq!(replies, [Err(IGNORED), Err(FAILED), Err(FAILED), Ok(3)]);
     court.end();
 }
 
@@ -249,9 +253,9 @@ fn a_request_in_a_mailbox_whose_actor_ends_has_failed() {
     court.actors[0].poison();
     let behind = court.actors[0].request(behave([("a", Answer(1))])).all();
     run_turns();
-    assert_eq!(panics.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(panics.wait(), Ok(vec![Err(IGNORED)]));
     assert_eq!(queued.wait(), Ok(vec![Ok(1)]), "a restart keeps the mailbox");
-    assert_eq!(behind.wait(), Ok(vec![Err(Failed)]));
+    assert_eq!(behind.wait(), Ok(vec![Err(FAILED)]));
     court.end();
 }
 
@@ -262,12 +266,12 @@ fn unread_is_failed_and_read_is_ignored() {
     let unread = court.actors[0].request(behave([("a", Answer(1))])).all();
     court.actors[0].stop();
     run_turns();
-    assert_eq!(unread.wait(), Ok(vec![Err(Failed)]));
+    assert_eq!(unread.wait(), Ok(vec![Err(FAILED)]));
     court.end();
     let court = Court::new(&["a"]);
     let read = court.actors[0].request(behave([("a", Panic)])).all();
     run_turns();
-    assert_eq!(read.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(read.wait(), Ok(vec![Err(IGNORED)]));
     court.end();
 }
 
@@ -315,7 +319,7 @@ fn what_is_dropped_while_somebody_waits_who_hears_of_a_dead_letter_was_read() {
     ended.stop();
     run_turns();
     ended.tell(KeeperMsg::Over(Err(AskError::no_reply())));
-    assert_eq!(asked.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(asked.wait(), Ok(vec![Err(IGNORED)]));
     assert_eq!(stage.system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
 }
 
@@ -337,7 +341,7 @@ fn what_a_turn_drops_that_a_dead_letter_has_led_to_on_this_very_thread_was_read(
     let other = other.unwrap();
     keeper.tell(KeeperMsg::Ask(other));
     start.send(()).unwrap();
-    assert_eq!(asked.wait(), Ok(vec![Err(Ignored)]));
+    assert_eq!(asked.wait(), Ok(vec![Err(IGNORED)]));
     assert_eq!(system.shutdown(Duration::from_secs(30)).unwrap().balance(), 0);
 }
 
@@ -353,7 +357,7 @@ fn a_message_that_a_mailbox_lets_go_by_its_policy_has_failed() {
         .expect("free");
     let first = actor.request(behave([("asked", Answer(1))])).all();
     let second = actor.request(behave([("asked", Answer(2))])).all();
-    assert_eq!(second.wait(), Ok(vec![Err(Failed)]));
+    assert_eq!(second.wait(), Ok(vec![Err(FAILED)]));
     assert_eq!(first.wait(), Ok(vec![Ok(1)]));
     stage.end(&[]);
 }
@@ -379,7 +383,7 @@ fn a_request_with_a_limit_ends_there_and_what_comes_later_is_late() {
     run_turns();
     court.stage.clock.advance(second);
     assert_eq!(any.wait(), Err(AskError::timeout(second)));
-    assert_eq!(all.wait(), Ok(vec![Ok(2), Err(TimedOut)]));
+    assert_eq!(all.wait(), Ok(vec![Ok(2), Err(AskError::timeout(second))]));
     for call in court.kept.try_iter().collect::<Vec<_>>() {
         assert!(!call.reply_to.wanted());
         call.reply_to.send(1).expect_err("late");
@@ -398,9 +402,9 @@ fn all_with_a_limit_lists_what_there_is_by_then_and_what_is_under_way() {
     run_turns();
     court.stage.clock.advance(second);
     let mut answers = all.wait().expect("what there is");
-    assert_eq!(answers.split_off(3), [Err(TimedOut), Err(TimedOut)]);
+    assert_eq!(answers.split_off(3), [Err(AskError::timeout(second)), Err(AskError::timeout(second))]);
     answers.sort_by_key(|answer| format!("{answer:?}"));
-    assert_eq!(answers, [Err(Failed), Err(Ignored), Ok(2)]);
+    assert_eq!(answers, [Err(IGNORED), Err(FAILED), Ok(2)]);
     for call in court.kept.try_iter().collect::<Vec<_>>() {
         assert!(!call.reply_to.wanted());
         call.reply_to.send(9).expect_err("late");
@@ -432,9 +436,9 @@ fn an_actor_gets_the_answer_as_a_message() {
     enum AskerMsg {
         Go,
         Any(Result<u32, AskError>),
-        All(Result<Vec<Result<u32, RequestError>>, AskError>),
+        All(Result<Vec<Result<u32, AskError>>, AskError>),
         Late(Result<u32, AskError>),
-        Part(Result<Vec<Result<u32, RequestError>>, AskError>),
+        Part(Result<Vec<Result<u32, AskError>>, AskError>),
     }
     struct Asker(Outlet<Call<Behave>>, Sender<String>);
     impl Actor for Asker {
@@ -470,9 +474,9 @@ fn an_actor_gets_the_answer_as_a_message() {
     notes.sort();
     assert_eq!(notes, ["all [Ok(1), Ok(2)]", "any Ok(1)"]);
     court.stage.clock.advance(Duration::from_secs(1));
-    court.stage.expect(&["late Err(Timeout { after: 1s, target: unknown })"]);
+    court.stage.expect(&["late Err(Timeout { after: 1s, target: None })"]);
     court.stage.clock.advance(Duration::from_secs(1));
-    court.stage.expect(&["part Ok([Ok(3), Err(TimedOut)])"]);
+    court.stage.expect(&["part Ok([Ok(3), Err(Timeout { after: 2s, target: None })])"]);
     court.end();
 }
 

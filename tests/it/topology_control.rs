@@ -4,7 +4,7 @@ use crate::support::{Stage, run_turns, wait_until};
 use pointsman::group::GroupConfig;
 use pointsman::prelude::*;
 use pointsman::shutdown::Phase;
-use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, RequestError, Topology, TopologyError};
+use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, Topology, TopologyError};
 use pointsman::{AnyActorRef, SystemBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -314,7 +314,7 @@ fn who_ends_before_it_answers_a_ping_has_failed() {
     actor.stop();
     run_turns();
     let answers = ping.wait().expect("it comes back");
-    assert!(matches!(answers[..], [Err(RequestError::Failed)]), "{answers:?}");
+    assert!(matches!(answers[..], [Err(AskError::Undeliverable { .. })]), "{answers:?}");
     whole.stage.end(&["a stopped"]);
 }
 

@@ -13,7 +13,7 @@ use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::time::ManualClock;
-use pointsman::topology::{Outlet, RequestError, SendExt};
+use pointsman::topology::{Outlet, SendExt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ fn the_last_two_of_all_end_together() {
         assert!(other.join().unwrap());
         let mut replies = ask.wait().unwrap();
         replies.sort_by_key(Result::is_ok);
-        assert_eq!(replies, [Err(RequestError::Ignored), Ok(1)]);
+        assert_eq!(replies, [Err(AskError::no_reply()), Ok(1)]);
         world.end();
     });
 }
@@ -139,8 +139,8 @@ fn the_end_of_alls_time_races_an_answer() {
         let other = answer(one, 1);
         let mut replies = ask.wait().unwrap();
         replies.sort_by_key(Result::is_ok);
-        let first = if other.join().unwrap() { Ok(1) } else { Err(RequestError::TimedOut) };
-        assert_eq!(replies, [Err(RequestError::TimedOut), first]);
+        let first = if other.join().unwrap() { Ok(1) } else { Err(AskError::timeout(Duration::ZERO)) };
+        assert_eq!(replies, [Err(AskError::timeout(Duration::ZERO)), first]);
         drop(two);
         world.end();
     });
@@ -161,7 +161,7 @@ fn a_copy_is_dropped_while_the_others_are_being_sent() {
                 let ask = world.outlet.request(Get).all();
                 drops.join().unwrap();
                 world.calls.lock().unwrap().clear();
-                assert_eq!(ask.wait(), Ok(vec![Err(RequestError::Ignored); 2]));
+                assert_eq!(ask.wait(), Ok(vec![Err(AskError::no_reply()); 2]));
             } else {
                 let ask = world.outlet.request(Get).first();
                 drops.join().unwrap();
@@ -183,7 +183,7 @@ fn the_last_two_clones_of_a_token_end_it_once() {
         let other = thread::spawn(move || drop(clone));
         drop(call);
         other.join().unwrap();
-        assert_eq!(ask.wait(), Ok(vec![Err(RequestError::Ignored)]));
+        assert_eq!(ask.wait(), Ok(vec![Err(AskError::no_reply())]));
         world.end();
     });
 }
@@ -202,8 +202,11 @@ fn the_only_copy_that_is_taken_is_dropped_before_the_refusals_are_counted() {
         drops.join().unwrap();
         world.calls.lock().unwrap().clear();
         let mut replies = ask.wait().unwrap();
-        replies.sort_by_key(|reply| *reply == Err(RequestError::Ignored));
-        assert_eq!(replies, [RequestError::Failed, RequestError::Failed, RequestError::Ignored].map(Err));
+        replies.sort_by_key(|reply| *reply == Err(AskError::no_reply()));
+        assert_eq!(
+            replies,
+            [AskError::undeliverable(), AskError::undeliverable(), AskError::no_reply()].map(Err)
+        );
         world.end();
     });
 }
