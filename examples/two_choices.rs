@@ -16,7 +16,7 @@
 //! ```
 
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
+use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::prelude::*;
 use pointsman::routing::{Random, RouterValue, RoutingLogic, TwoChoices};
 use std::error::Error;
@@ -32,9 +32,9 @@ const JOBS: usize = 10_000;
 struct Queue(Arc<AtomicUsize>);
 
 impl Recipient<u64> for Queue {
-    fn deliver(&self, _: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<(), SendError<u64>> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
     fn load(&self) -> RecipientLoad {
         RecipientLoad::Busy { queued: self.0.load(Ordering::Relaxed) }

@@ -6,7 +6,7 @@
 //! running for a minute.
 
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
+use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
@@ -492,9 +492,9 @@ impl<const WORDS: usize> Request for Echo<WORDS> {
 struct Here;
 
 impl<const WORDS: usize> Recipient<Call<Echo<WORDS>>> for Here {
-    fn deliver(&self, call: Call<Echo<WORDS>>) -> Result<DeliveryStatus, SendError<Call<Echo<WORDS>>>> {
+    fn deliver(&self, call: Call<Echo<WORDS>>) -> Result<(), SendError<Call<Echo<WORDS>>>> {
         call.answer(|Echo(words)| words);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
 }
 

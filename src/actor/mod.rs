@@ -42,4 +42,4 @@ pub use crate::actor::watch::WatchError;
 pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
 pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
 pub use crate::core::control::Terminated;
-pub use crate::core::recipient::{DeliveryStatus, Recipient};
+pub use crate::core::recipient::Recipient;

@@ -5,7 +5,7 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::pending_send::PendingSend;
 use crate::core::{deferred_send, recipient};
 
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient, Recipient};
 
 use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letter::nowhere;
@@ -81,11 +81,11 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// A reference to anything that takes messages.
     pub fn to_recipient(recipient: impl Recipient<M>) -> Self {
-        Self::to_own_recipient(recipient::Custom::new(recipient))
+        Self::to_own_recipient(recipient::Custom::new(recipient::ByUser(recipient)))
     }
 
     /// A reference to a recipient that accounts for its messages itself when user code in it unwinds.
-    pub(crate) fn to_own_recipient(recipient: impl Recipient<M>) -> Self {
+    pub(crate) fn to_own_recipient(recipient: impl OwnRecipient<M>) -> Self {
         // SAFETY: the header is that of a new `Foreign<M>` with a count of one, which passes over.
         unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
     }

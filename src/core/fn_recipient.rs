@@ -2,15 +2,15 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::Recipient;
 
 /// Handles each message on the thread that sends it.
 struct Function<F>(F);
 
 impl<M, F: Fn(M) + Send + Sync + 'static> Recipient<M> for Function<F> {
-    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+    fn deliver(&self, message: M) -> Result<(), SendError<M>> {
         (self.0)(message);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
 }
 

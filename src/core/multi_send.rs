@@ -81,7 +81,7 @@ impl fmt::Display for SendReport {
 
 /// A recipient that passes a message on to several recipients, and so needs the mode of the send. For the engine's own
 /// recipients.
-pub trait MultiRecipient<M> {
+pub(crate) trait MultiRecipient<M> {
     /// Passes on copies of the message, by [`Delivery::offer`].
     ///
     /// # Errors
@@ -98,7 +98,7 @@ pub trait Copier<M> {
 }
 
 /// Offers a message of a single type to recipients.
-pub struct Delivery<'a, M> {
+pub(crate) struct Delivery<'a, M> {
     way: &'a SendOp<'a>,
     /// `None`: copies are no more than clones of each other.
     copier: Option<&'a dyn Copier<M>>,
@@ -131,7 +131,7 @@ struct DeferredRefusal {
 }
 
 /// A copy that a single recipient did not take.
-pub enum RefusedCopy<M> {
+pub(crate) enum RefusedCopy<M> {
     /// The refusal is counted.
     Refused(M),
     /// The recipient has retired; the copy still counts as sent.
@@ -428,7 +428,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
     ///
     /// The refused copy, to be offered to the next recipient. The refusal is counted.
     #[inline]
-    pub fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
+    pub(crate) fn offer(&self, to: &ActorRef<M>, message: M) -> Result<(), M> {
         match to.target() {
             Target::Local(local) => {
                 self.offer_local(to, local, message, || None).map_err(|refused| self.refused(to, refused))
@@ -448,7 +448,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
     ///
     /// The copy.
     #[inline]
-    pub fn offer_unless_retired(
+    pub(crate) fn offer_unless_retired(
         &self,
         to: &ActorRef<M>,
         message: M,
@@ -498,12 +498,12 @@ impl<M: Send + 'static> Delivery<'_, M> {
     }
 
     /// Notes that the group's key router has named no key for the message.
-    pub fn discard(&self) {
+    pub(crate) fn discard(&self) {
         self.way.discarded.set(true);
     }
 
     /// Counts a recipient that takes nothing and that the message cannot be offered to.
-    pub fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
+    pub(crate) fn refuse(&self, recipient: impl FnOnce() -> ActorPath) {
         self.way.open.begin_one();
         self.way.refuse(DeadLetterReason::Stopped, std::any::type_name::<M>(), recipient);
     }
@@ -549,7 +549,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
 
 impl<M: Clone + Send + 'static> Delivery<'_, M> {
     /// Makes one more copy of the message.
-    pub fn copy(&self, message: &M) -> M {
+    pub(crate) fn copy(&self, message: &M) -> M {
         self.way.offers_copies();
         let clone = message.clone();
         match self.copier {

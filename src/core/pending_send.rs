@@ -19,14 +19,14 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Finds the successor for a message that waits for room at an actor that retires.
-pub trait SuccessorLookup<M: Send + 'static>: Send {
+pub(crate) trait SuccessorLookup<M: Send + 'static>: Send {
     /// Offers the message to the successor. The message is counted as sent, and has no outcome. `is_copy`: see
     /// `copies.rs`. Calls user code, and is called without any lock.
     fn offer(&self, message: M, is_copy: bool) -> SuccessorAnswer<M>;
 }
 
 /// The answer of the successor.
-pub enum SuccessorAnswer<M: Send + 'static> {
+pub(crate) enum SuccessorAnswer<M: Send + 'static> {
     Accepted,
     /// Its mailbox is full.
     Full(ActorRef<M>, M),

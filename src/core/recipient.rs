@@ -26,17 +26,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
-/// The outcome of a message that a [`Recipient`] accepted, for the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeliveryStatus {
-    /// The message is still the same delivery, and its next receiver counts it. Do not return this for a message that
-    /// goes on by [`tell`](ActorRef::tell) or [`try_tell`](ActorRef::try_tell), which count it as another delivery: the
-    /// ledger would miss the end of this delivery.
-    Passed,
-    /// The message was handled here and now, or was told to another reference.
-    Handled,
-}
-
 /// A recipient of messages: implement it to put a recipient of your own behind an [`ActorRef`].
 ///
 /// # Concurrency
@@ -48,14 +37,14 @@ pub enum DeliveryStatus {
 /// ```
 /// use pointsman::prelude::*;
 /// use pointsman::SendError;
-/// use pointsman::actor::{DeliveryStatus, Recipient};
+/// use pointsman::actor::Recipient;
 /// use std::sync::mpsc;
 ///
 /// struct ToChannel(mpsc::Sender<u32>);
 ///
 /// impl Recipient<u32> for ToChannel {
-///     fn deliver(&self, message: u32) -> Result<DeliveryStatus, SendError<u32>> {
-///         self.0.send(message).map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
+///     fn deliver(&self, message: u32) -> Result<(), SendError<u32>> {
+///         self.0.send(message).map_err(|error| SendError::Closed(error.0))
 ///     }
 /// }
 ///
@@ -64,13 +53,15 @@ pub enum DeliveryStatus {
 /// port.tell(7u32);
 /// assert_eq!(receiver.recv(), Ok(7));
 /// ```
+#[doc(alias = "DeliveryStatus")]
 pub trait Recipient<M>: Send + Sync + 'static {
-    /// Takes a single message.
+    /// Takes a single message, which counts as handled then. A message that it tells to another reference is another
+    /// delivery.
     ///
     /// # Errors
     ///
     /// A message that is not accepted comes back.
-    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>>;
+    fn deliver(&self, message: M) -> Result<(), SendError<M>>;
 
     /// Returns whether no more messages are taken.
     fn is_closed(&self) -> bool {
@@ -92,58 +83,84 @@ pub trait Recipient<M>: Send + Sync + 'static {
     fn system(&self) -> Option<SystemRef> {
         self.untyped().map(|any| SystemRef::new(any.core().system.clone()))
     }
+}
+
+/// The outcome of a message that an [`OwnRecipient`] accepted, for the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliveryStatus {
+    /// The message is still the same delivery, and its next receiver counts it.
+    Passed,
+    /// The message was handled here and now, or was told to another reference.
+    Handled,
+}
+
+/// A recipient of the engine: unlike a user's [`Recipient`], it may pass a delivery on, and takes part in routing.
+pub(crate) trait OwnRecipient<M>: Send + Sync + 'static {
+    /// Takes a single message.
+    ///
+    /// # Errors
+    ///
+    /// A message that is not accepted comes back.
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>>;
+
+    /// As [`Recipient::is_closed`].
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// As [`Recipient::load`].
+    fn load(&self) -> RecipientLoad {
+        RecipientLoad::Unknown
+    }
+
+    /// As [`Recipient::untyped`].
+    fn untyped(&self) -> Option<AnyActorRef> {
+        None
+    }
+
+    /// As [`Recipient::system`].
+    fn system(&self) -> Option<SystemRef> {
+        self.untyped().map(|any| SystemRef::new(any.core().system.clone()))
+    }
 
     /// Returns whether it is a router. An empty or full router says nothing about the other routees of an outer router.
-    /// For the engine's own recipients.
-    #[doc(hidden)]
     fn is_router(&self) -> bool {
         false
     }
 
     /// Returns whether [`deliver`](Self::deliver) only passes a message on, so a wait for room behind it belongs to the
-    /// send. For the engine's own recipients.
-    #[doc(hidden)]
+    /// send.
     fn passes_on(&self) -> bool {
         false
     }
 
-    /// The `ActorRef` of any type behind the recipient that chooses the receiver of a message, if there is one. For the
-    /// engine's own recipients.
-    #[doc(hidden)]
+    /// The `ActorRef` of any type behind the recipient that chooses the receiver of a message, if there is one.
     fn way_back(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
 
-    /// Announces copies of messages that others get too. Called once, before the first copy. For the engine's own
-    /// recipients with actors behind them that [`untyped`](Self::untyped) does not name.
-    #[doc(hidden)]
+    /// Announces copies of messages that others get too. Called once, before the first copy. For recipients with
+    /// actors behind them that [`untyped`](Self::untyped) does not name.
     fn expect_copies(&self) {}
 
-    /// Asks the routee behind the recipient to leave its router. For the engine's own recipients in front of a routee
-    /// that its pool has made.
-    #[doc(hidden)]
+    /// Asks the routee behind the recipient to leave its router. For recipients in front of a routee that its pool has
+    /// made.
     fn leave(&self, leave: Leave<M>, leaving: Leaving) {
         let _ = leaving;
         drop_guarded(leave);
     }
 
-    /// The recipient as one that passes a message on to several, and so needs the mode of the send. For the engine's
-    /// own recipients.
-    #[doc(hidden)]
+    /// The recipient as one that passes a message on to several, and so needs the mode of the send.
     fn spread(&self) -> Option<&dyn MultiRecipient<M>> {
         None
     }
 
     /// The identity that the recipient shares with others of its type; `None` if only the very same recipient is equal.
-    /// For the engine's own recipients.
-    #[doc(hidden)]
     fn meaning(&self) -> Option<&dyn RecipientIdentity> {
         None
     }
 
-    /// The actor behind the recipient, if that is the same for as long as the recipient exists. For the engine's own
-    /// recipients.
-    #[doc(hidden)]
+    /// The actor behind the recipient, if that is the same for as long as the recipient exists.
     fn place(&self) -> Option<AnyActorRef> {
         None
     }
@@ -159,7 +176,7 @@ pub(crate) struct Foreign<M> {
     /// Whether the actor behind, if there is one, has been told that it gets copies; see `copies.rs`.
     pub told_of_copies: AtomicBool,
     routed_asks: RoutedAsks<SystemRef, AnyActorRef>,
-    pub recipient: Box<dyn Recipient<M>>,
+    pub recipient: Box<dyn OwnRecipient<M>>,
 }
 
 impl<M: 'static> Foreign<M> {
@@ -182,7 +199,7 @@ impl<M: 'static> Foreign<M> {
     }
 
     /// Makes a target with a count of one.
-    pub(crate) fn allocate(recipient: Box<dyn Recipient<M>>) -> NonNull<Header> {
+    pub(crate) fn allocate(recipient: Box<dyn OwnRecipient<M>>) -> NonNull<Header> {
         let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
         let system = recipient.system();
         NonNull::from(Box::leak(Box::new(Self {
@@ -260,7 +277,32 @@ impl<'a, M, S: Fn() -> Option<&'a SystemCore>, P: Fn() -> ActorPath> Account for
     }
 }
 
-/// A recipient of the user. When it unwinds, its message is accounted for, in the ledger in which the message was sent.
+/// A recipient of the user.
+pub(crate) struct ByUser<R>(pub R);
+
+impl<M: Send + 'static, R: Recipient<M>> OwnRecipient<M> for ByUser<R> {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        self.0.deliver(message).map(|()| DeliveryStatus::Handled)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn load(&self) -> RecipientLoad {
+        self.0.load()
+    }
+
+    fn untyped(&self) -> Option<AnyActorRef> {
+        self.0.untyped()
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        self.0.system()
+    }
+}
+
+/// A recipient that runs code of the user. When it unwinds, its message is accounted for, in the ledger in which the message was sent.
 /// Its own sends wait for room by themselves.
 pub(crate) struct Custom<R> {
     recipient: R,
@@ -270,14 +312,14 @@ pub(crate) struct Custom<R> {
 impl<R> Custom<R> {
     pub(crate) fn new<M>(recipient: R) -> Self
     where
-        R: Recipient<M>,
+        R: OwnRecipient<M>,
     {
         let system = recipient.system();
         Self { recipient, system }
     }
 }
 
-impl<M: Send + 'static, R: Recipient<M>> Recipient<M> for Custom<R> {
+impl<M: Send + 'static, R: OwnRecipient<M>> OwnRecipient<M> for Custom<R> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let in_hands = InFlightGuard::begin(CodeAccount::<M, _, _>::new(
             || self.system.as_ref().map(|system| &**system.core()),
@@ -323,7 +365,7 @@ pub(crate) struct Adapter<M, F> {
     pub change: F,
 }
 
-impl<M, N, F> Recipient<N> for Adapter<M, F>
+impl<M, N, F> OwnRecipient<N> for Adapter<M, F>
 where
     M: Send + 'static,
     N: Send + 'static,
@@ -399,11 +441,11 @@ const _: () = {
     const fn may_be_shared<T: Send + Sync>() {}
     may_be_shared::<Option<SystemRef>>();
     may_be_shared::<RoutedAsks<SystemRef, AnyActorRef>>();
-    may_be_shared::<Box<dyn Recipient<()>>>();
+    may_be_shared::<Box<dyn OwnRecipient<()>>>();
 };
 
 /// The request of a head that a routee leaves.
-pub struct Leave<M> {
+pub(crate) struct Leave<M> {
     /// Takes the messages that the actor does not handle.
     pub router: ActorRef<M>,
     /// The last message of the router to the actor: no mailbox can refuse it.

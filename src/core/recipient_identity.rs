@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 /// The identity of recipients of a single type, where it is not their address.
-pub trait SameRecipient: 'static {
+pub(crate) trait SameRecipient: 'static {
     /// Returns whether both mean the same recipient.
     fn is_like(&self, other: &Self) -> bool;
 
@@ -17,7 +17,7 @@ pub trait SameRecipient: 'static {
 }
 
 /// A [`SameRecipient`] of any type.
-pub trait RecipientIdentity {
+pub(crate) trait RecipientIdentity {
     fn as_any(&self) -> &dyn Any;
     fn is_same(&self, other: &dyn RecipientIdentity) -> bool;
     fn hash(&self, state: &mut dyn Hasher);

@@ -6,7 +6,7 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
 use crate::core::multi_send::{Copies, Delivery, MultiRecipient, RefusedCopy, spread_told};
 use crate::core::pending_send::SuccessorLookup;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::system::SystemCore;
 use crate::group::forward::ForwardToSuccessor;
@@ -361,7 +361,7 @@ impl<M: Send + 'static, K: GroupKey> MultiRecipient<M> for ToKey<M, K> {
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
+impl<M: Send + 'static, K: GroupKey> OwnRecipient<M> for ToGroup<M, K> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let group_state = &self.0;
         if group_state.is_closed() {
@@ -402,7 +402,7 @@ impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToGroup<M, K> {
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Recipient<M> for ToKey<M, K> {
+impl<M: Send + 'static, K: GroupKey> OwnRecipient<M> for ToKey<M, K> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if self.group_state.is_closed() {
             return Err(SendError::Closed(message));

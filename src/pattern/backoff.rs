@@ -20,7 +20,7 @@ use crate::core::control::Terminated;
 use crate::core::deferred_send::{are_deferred, not_put_off, put_off};
 use crate::core::error::{SendError, SpawnError};
 use crate::core::pending_send::Watch;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{Custom, DeliveryStatus, OwnRecipient};
 use crate::core::restart_delay::RestartDelay;
 use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
 use crate::core::system::SystemRef;
@@ -430,7 +430,7 @@ impl<M: Send + 'static> Watch for Last<M> {
     }
 }
 
-impl<M: Send + 'static> Recipient<M> for ToChild<M> {
+impl<M: Send + 'static> OwnRecipient<M> for ToChild<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let shared = &*self.shared;
         let is_last = shared.settings.is_last.as_ref();
@@ -652,8 +652,10 @@ impl ActorBuilder {
         let child = for_first(supervisor.actor().any_local())?;
         shared.child.replace(Some(child));
         let supervisor = supervisor.start();
-        let reference =
-            ActorRef::to_recipient(ToChild { shared: shared.clone(), supervisor: supervisor.clone() });
+        let reference = ActorRef::to_own_recipient(Custom::new(ToChild {
+            shared: shared.clone(),
+            supervisor: supervisor.clone(),
+        }));
         Ok(BackoffSupervisor { reference, supervisor, shared })
     }
 }

@@ -4,7 +4,7 @@ use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::resizer::trigger::Resizing;
@@ -55,7 +55,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> CountedRouting<M, L> {
     }
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for CountedRouting<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for CountedRouting<M, L> {
     /// The message is routed by the present table, and counts afterwards.
     #[inline]
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {

@@ -11,7 +11,7 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send;
 use crate::core::error::SendError;
 use crate::core::pending_send::{PendingDelivery, RetryOutcome};
-use crate::core::recipient::{DeliveryStatus, Leave, Recipient};
+use crate::core::recipient::{DeliveryStatus, Leave, OwnRecipient};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::mailbox::backpressure::NotFullNotify;
 use crate::routing::builder::RouterBuilder;
@@ -96,7 +96,7 @@ struct Strip<M> {
 }
 
 impl<M: Send + 'static> Strip<M> {
-    /// As [`deliver`](Recipient::deliver), where a wait for room is put off: what waits keeps its key, by which it goes
+    /// As [`deliver`](OwnRecipient::deliver), where a wait for room is put off: what waits keeps its key, by which it goes
     /// back to the router if the routee refuses it after all.
     #[inline(never)]
     fn deliver_or_put_off<K: Send + 'static>(
@@ -118,7 +118,7 @@ impl<M: Send + 'static> Strip<M> {
     }
 }
 
-impl<K: Send + 'static, M: Send + 'static> Recipient<Keyed<K, M>> for Strip<M> {
+impl<K: Send + 'static, M: Send + 'static> OwnRecipient<Keyed<K, M>> for Strip<M> {
     fn deliver(&self, message: Keyed<K, M>) -> Result<DeliveryStatus, SendError<Keyed<K, M>>> {
         if deferred_send::are_deferred() {
             return self.deliver_or_put_off(message);
@@ -219,7 +219,7 @@ struct PutOn<K, M> {
     key: Key<K>,
 }
 
-impl<K: Send + 'static, M: Send + 'static> Recipient<M> for PutOn<K, M> {
+impl<K: Send + 'static, M: Send + 'static> OwnRecipient<M> for PutOn<K, M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let key = lock(&self.key).take();
         let Some(key) = key else { return Err(SendError::Closed(message)) };

@@ -10,7 +10,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
@@ -73,7 +73,7 @@ pub(crate) enum PathLookupFailure {
     OtherType(WrongType),
 }
 
-impl<M: Send + 'static> Recipient<M> for PathRecipient<M> {
+impl<M: Send + 'static> OwnRecipient<M> for PathRecipient<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.find() {
             Err(PathLookupFailure::Nobody(path)) => {

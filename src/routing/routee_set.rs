@@ -2,7 +2,7 @@
 
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Parts, Routee, order};
@@ -61,7 +61,7 @@ struct RouteeSet<M> {
     info: Option<RouterInfo>,
 }
 
-impl<M: Clone + Send + 'static> Recipient<M> for RouteeSet<M> {
+impl<M: Clone + Send + 'static> OwnRecipient<M> for RouteeSet<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if let Some(info) = &self.info {
             let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);

@@ -3,7 +3,7 @@
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::failure::guarded;
 use crate::routing::path_routee::{WrittenPath, path_ref};
@@ -368,7 +368,7 @@ impl<M: Send + 'static> fmt::Debug for Routees<M> {
 /// The recipient of the empty routee: it refuses each message.
 pub(crate) struct EmptyRoutee;
 
-impl<M> Recipient<M> for EmptyRoutee {
+impl<M> OwnRecipient<M> for EmptyRoutee {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         Err(SendError::NoRoutee(message))
     }

@@ -15,7 +15,7 @@
 use crate::core::actor_ref::RecipientLoad;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, Recipient};
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
 use crate::routing::logic;
 use crate::routing::logic::RoutingLogic;
@@ -168,13 +168,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
 /// Routes the leftovers of a routee: each message was for a single routee, and goes to a single routee, by `select`.
 pub(crate) struct LeftoverRouting<M: Send + 'static, L>(pub Routing<M, L>);
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for LeftoverRouting<M, L> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         self.0.deliver_by::<ToOne>(message)
     }
 
     fn is_closed(&self) -> bool {
-        Recipient::is_closed(&self.0)
+        OwnRecipient::is_closed(&self.0)
     }
 
     fn untyped(&self) -> Option<AnyActorRef> {
@@ -186,7 +186,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for LeftoverRouting<M, 
     }
 }
 
-impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
+impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         self.deliver_by::<ByLogic>(message)
@@ -198,7 +198,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn load(&self) -> RecipientLoad {
-        if Recipient::is_closed(self) {
+        if OwnRecipient::is_closed(self) {
             return RecipientLoad::Closed;
         }
         let Some(_hop) = HopGuard::take() else { return RecipientLoad::Unknown };
@@ -219,6 +219,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Recipient<M> for Routing<M, L> {
     }
 
     fn place(&self) -> Option<AnyActorRef> {
-        Recipient::untyped(self)
+        OwnRecipient::untyped(self)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::panic_of;
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::testkit::{Probe, TestSystem};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -66,8 +66,8 @@ fn an_adapter_that_panics_unwinds_to_the_sender_and_the_books_balance() {
 struct Counted(SystemRef, Sender<u32>);
 
 impl Recipient<u32> for Counted {
-    fn deliver(&self, message: u32) -> Result<DeliveryStatus, SendError<u32>> {
-        self.1.send(message).map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
+    fn deliver(&self, message: u32) -> Result<(), SendError<u32>> {
+        self.1.send(message).map_err(|error| SendError::Closed(error.0))
     }
     fn system(&self) -> Option<SystemRef> {
         Some(self.0.clone())
@@ -98,7 +98,7 @@ fn an_adapter_of_what_is_no_actor_counts_in_the_same_books() {
 struct Fickle(SystemRef, AtomicBool);
 
 impl Recipient<u32> for Fickle {
-    fn deliver(&self, _: u32) -> Result<DeliveryStatus, SendError<u32>> {
+    fn deliver(&self, _: u32) -> Result<(), SendError<u32>> {
         panic!("planted")
     }
     fn system(&self) -> Option<SystemRef> {

@@ -98,7 +98,7 @@ fn a_subscriber_may_subscribe_and_leave_while_it_is_told() {
 /// Panics wherever it is asked anything but its system.
 struct Explodes(SystemRef);
 impl pointsman::actor::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<(), pointsman::SendError<u64>> {
         panic!("as told")
     }
     fn untyped(&self) -> Option<AnyActorRef> {

@@ -1,7 +1,7 @@
 //! What errors say when they are printed: what was wrong, which value it was, and what to do.
 
 use crate::support::*;
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::ask::AttemptEnd;
 use pointsman::dead_letters::AnyDeadLetter;
 use pointsman::dispatch::{DispatcherKind, StartError};
@@ -528,8 +528,8 @@ fn ask_in(
 /// A user's recipient, of which nobody has asked yet what stands behind it.
 struct Shy;
 impl Recipient<Call<Price>> for Shy {
-    fn deliver(&self, _: Call<Price>) -> Result<DeliveryStatus, SendError<Call<Price>>> {
-        Ok(DeliveryStatus::Handled)
+    fn deliver(&self, _: Call<Price>) -> Result<(), SendError<Call<Price>>> {
+        Ok(())
     }
     fn untyped(&self) -> Option<AnyActorRef> {
         panic!("it was asked what stands behind it")

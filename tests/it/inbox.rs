@@ -280,7 +280,7 @@ fn an_inbox_watches() {
 struct Nothing;
 
 impl pointsman::actor::Recipient<u32> for Nothing {
-    fn deliver(&self, message: u32) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<u32>> {
+    fn deliver(&self, message: u32) -> Result<(), pointsman::SendError<u32>> {
         Err(pointsman::SendError::Closed(message))
     }
 }

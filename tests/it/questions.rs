@@ -1,7 +1,7 @@
 //! Routers that ask several routees one question: scatter-gather and tail-chopping.
 
 use crate::support::{LONG, panic_of, wait_until};
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::ask::{Answerable, Attempt, AttemptEnd};
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -519,7 +519,7 @@ fn the_first_routee_is_asked_on_the_senders_thread_and_one_that_refuses_makes_th
     /// Refuses all; notes the thread.
     struct Refuses(Arc<Mutex<Vec<std::thread::ThreadId>>>);
     impl Recipient<Call<Get>> for Refuses {
-        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
             self.0.lock().unwrap().push(std::thread::current().id());
             Err(SendError::Full(call))
         }
@@ -557,12 +557,12 @@ fn a_stopped_routee_is_a_failed_attempt_and_its_copy_a_dead_letter() {
 
 struct Unwatched(ActorRef<Call<Get>>);
 impl Recipient<Call<Get>> for Unwatched {
-    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
         match self.0.is_closed() {
             true => Err(SendError::Closed(call)),
             false => {
                 self.0.tell(call);
-                Ok(DeliveryStatus::Passed)
+                Ok(())
             }
         }
     }
@@ -857,9 +857,9 @@ impl Actor for Keeps {
 fn kept(count: usize) -> (Vec<ActorRef<Call<Get>>>, Receiver<Call<Get>>) {
     struct Kept(Mutex<Sender<Call<Get>>>);
     impl Recipient<Call<Get>> for Kept {
-        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
             let sent = self.0.lock().unwrap().send(call);
-            sent.map(|()| DeliveryStatus::Handled).map_err(|error| SendError::Closed(error.0))
+            sent.map_err(|error| SendError::Closed(error.0))
         }
     }
     let (sender, calls) = channel();

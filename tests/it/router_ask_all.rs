@@ -1,7 +1,7 @@
 //! One request to every routee of a router, with an answer of each.
 
 use crate::support::{LONG, panic_of};
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouteeReply, RouterValue};
 use pointsman::testkit::{TestSystem, for_seeds};
@@ -49,9 +49,9 @@ impl Actor for Shard {
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Call<Who>>>>);
 impl Recipient<Call<Who>> for Kept {
-    fn deliver(&self, call: Call<Who>) -> Result<DeliveryStatus, SendError<Call<Who>>> {
+    fn deliver(&self, call: Call<Who>) -> Result<(), SendError<Call<Who>>> {
         self.0.lock().unwrap().push(call);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
 }
 impl Kept {

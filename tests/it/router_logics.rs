@@ -3,7 +3,7 @@
 use crate::router_value::{functions, who};
 use crate::support::{LONG, Stage, act, child, fail, note, noting, wait_until};
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient, RecipientLoad};
+use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin,
@@ -53,12 +53,12 @@ struct Says {
     got: Arc<AtomicUsize>,
 }
 impl Recipient<u64> for Says {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         if self.is_closed() {
             return Err(SendError::Closed(message));
         }
         self.got.fetch_add(1, Ordering::Relaxed);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
     fn is_closed(&self) -> bool {
         *self.load.lock().unwrap() == RecipientLoad::Closed
@@ -294,7 +294,7 @@ fn the_smallest_mailbox_is_found_in_the_documented_order() {
 struct Gone;
 
 impl Recipient<u64> for Gone {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         Err(SendError::Closed(message))
     }
 }
@@ -477,10 +477,10 @@ struct Notes {
     load: Arc<Mutex<RecipientLoad>>,
 }
 impl Recipient<u64> for Notes {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         self.says.try_tell(message)?;
         self.who.lock().unwrap().push(self.index);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
     fn is_closed(&self) -> bool {
         *self.load.lock().unwrap() == RecipientLoad::Closed

@@ -2,7 +2,7 @@
 
 use crate::router_support::*;
 use crate::support::{LONG, wait_until};
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::ask::{Answerable, Attempt};
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -191,7 +191,7 @@ fn nobody_gets_what_the_logic_would_not_choose_it_for() {
 struct NoRoom(ActorRef<u64>);
 
 impl Recipient<u64> for NoRoom {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         Err(SendError::Full(message))
     }
     fn untyped(&self) -> Option<pointsman::AnyActorRef> {
@@ -226,9 +226,9 @@ impl Request for Get {
 struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
 
 impl Recipient<Call<Get>> for Kept {
-    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
         self.0.lock().unwrap().push(call);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
 }
 

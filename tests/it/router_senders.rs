@@ -3,7 +3,7 @@
 use crate::router_value::{Got, functions, who};
 use crate::support::LONG;
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::routing::{RoundRobin, RouterValue, RoutingLogic};
 use std::sync::mpsc::{Sender, channel};
@@ -265,8 +265,8 @@ fn threads_that_share_a_value_serve_the_routees_alike_and_find_the_one_that_live
 struct Looks<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Recipient<u64> for Looks<F> {
-    fn deliver(&self, _: u64) -> Result<DeliveryStatus, SendError<u64>> {
-        Ok(DeliveryStatus::Handled)
+    fn deliver(&self, _: u64) -> Result<(), SendError<u64>> {
+        Ok(())
     }
     fn is_closed(&self) -> bool {
         (self.0)();

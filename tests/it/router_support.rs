@@ -1,7 +1,7 @@
 //! Routees for the tests of routers, and what they got.
 
 use crate::support::LONG;
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::{AnyActorRef, SendError};
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ pub struct Shy {
 }
 
 impl Recipient<u64> for Shy {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         Err(SendError::Closed(message))
     }
     fn untyped(&self) -> Option<AnyActorRef> {

@@ -1,7 +1,7 @@
 //! Routing without a head: the router value, and routees that are several, none, or functions.
 
 use crate::support::{LONG, panic_of, wait_until};
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, Pick, RoundRobin, RouteContext, Routee, Routees, RouterValue, RoutingLogic,
@@ -354,7 +354,7 @@ fn a_logic_may_make_the_routee_itself() {
 /// Refuses everything, and is in no ledger.
 struct Refuses;
 impl Recipient<u64> for Refuses {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         Err(SendError::Full(message))
     }
 }
@@ -427,7 +427,7 @@ fn a_value_refuses_a_logic_that_makes_no_sense() {
 struct Refusing;
 
 impl Recipient<u64> for Refusing {
-    fn deliver(&self, message: u64) -> Result<DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, message: u64) -> Result<(), SendError<u64>> {
         Err(SendError::Closed(message))
     }
 }

@@ -588,7 +588,7 @@ fn a_logic_that_panics_behind_another_router_is_counted_once() {
 /// Takes no message: it panics.
 struct Explodes(SystemRef);
 impl pointsman::actor::Recipient<u64> for Explodes {
-    fn deliver(&self, _: u64) -> Result<pointsman::actor::DeliveryStatus, SendError<u64>> {
+    fn deliver(&self, _: u64) -> Result<(), SendError<u64>> {
         panic!("as told")
     }
     fn system(&self) -> Option<SystemRef> {

@@ -336,8 +336,8 @@ fn a_graceful_stop_with_a_message_leaves_the_stopping_to_the_actor() {
 fn a_graceful_stop_works_at_the_end_of_the_system_and_says_what_cannot_be_stopped() {
     struct Sink;
     impl pointsman::actor::Recipient<u32> for Sink {
-        fn deliver(&self, _: u32) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<u32>> {
-            Ok(pointsman::actor::DeliveryStatus::Handled)
+        fn deliver(&self, _: u32) -> Result<(), pointsman::SendError<u32>> {
+            Ok(())
         }
     }
     let sink: ActorRef<u32> = ActorRef::to_recipient(Sink);

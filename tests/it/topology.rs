@@ -1,7 +1,7 @@
 //! Level one of the topology: which groups a message goes to, by which verb, and what becomes of its copies.
 
 use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns, while_time_passes};
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, Topology, TopologyError};
 use pointsman::{Mailbox, OverflowPolicy, SendError};
@@ -104,7 +104,7 @@ fn dead(stage: &Stage) -> u64 {
 /// Counts what its type refuses: takes none.
 struct Wall;
 impl Recipient<Order> for Wall {
-    fn deliver(&self, order: Order) -> Result<DeliveryStatus, SendError<Order>> {
+    fn deliver(&self, order: Order) -> Result<(), SendError<Order>> {
         Err(SendError::Closed(order))
     }
     fn system(&self) -> Option<SystemRef> {

@@ -142,8 +142,8 @@ fn another_notice_for_the_same_actor_is_refused_and_handed_back_until_it_is_unwa
 fn behind_a_function_there_is_nothing_to_watch() {
     struct Function;
     impl pointsman::actor::Recipient<()> for Function {
-        fn deliver(&self, (): ()) -> Result<pointsman::actor::DeliveryStatus, pointsman::SendError<()>> {
-            Ok(pointsman::actor::DeliveryStatus::Handled)
+        fn deliver(&self, (): ()) -> Result<(), pointsman::SendError<()>> {
+            Ok(())
         }
     }
     let stage = Stage::turns();

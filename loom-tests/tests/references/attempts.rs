@@ -13,7 +13,7 @@
 use crate::support::model;
 use loom::thread;
 use pointsman::SendError;
-use pointsman::actor::{DeliveryStatus, Recipient};
+use pointsman::actor::Recipient;
 use pointsman::ask::AttemptEnd;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
@@ -48,9 +48,9 @@ type Calls = Arc<Mutex<Vec<Call<Get>>>>;
 struct Kept(Calls);
 
 impl Recipient<Call<Get>> for Kept {
-    fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+    fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
         self.0.lock().unwrap().push(call);
-        Ok(DeliveryStatus::Handled)
+        Ok(())
     }
 }
 

@@ -713,7 +713,7 @@ fn path_of<M: Send + 'static>(routee: &Routee<M>) -> ActorPath {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use crate::core::error::SendError;
-    use crate::core::recipient::{DeliveryStatus, Recipient};
+    use crate::core::recipient::Recipient;
     use crate::prelude::*;
     use crate::routing::logic::RoutingLogic;
     use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
@@ -734,9 +734,9 @@ mod tests {
     struct Kept(Arc<Mutex<Vec<Call<Get>>>>);
 
     impl Recipient<Call<Get>> for Kept {
-        fn deliver(&self, call: Call<Get>) -> Result<DeliveryStatus, SendError<Call<Get>>> {
+        fn deliver(&self, call: Call<Get>) -> Result<(), SendError<Call<Get>>> {
             lock(&self.0).push(call);
-            Ok(DeliveryStatus::Handled)
+            Ok(())
         }
     }
 
