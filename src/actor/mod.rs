@@ -36,7 +36,6 @@ pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
 pub use crate::actor::receive_timeout::ReceiveTimeoutError;
 pub use crate::actor::recipe::IntoActor;
-pub use crate::actor::skip_unwanted::SkippingBuilder;
 pub use crate::actor::stash::StashError;
 pub use crate::actor::watch::WatchError;
 pub use crate::core::actor_ref::{ActorRef, RecipientLoad};

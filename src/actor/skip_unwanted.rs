@@ -9,16 +9,13 @@
 //! [`Expiring`]: crate::ask::Expiring
 
 use crate::actor::actor::Actor;
-use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::actor::private::IsWanted;
-use crate::actor::recipe::{ByContext, IntoActor, Recipe};
-use crate::actor::spawn::{Held, spawn_held};
+use crate::actor::recipe::Recipe;
+use crate::actor::spawn::Held;
 use crate::actor::turn::ActorTurn;
 use crate::ask::fork::{Answerable, Attempt};
-use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::DeadLetterReason;
-use crate::core::error::SpawnError;
 use crate::failure::guarded;
 
 /// Returns whether the message is still wanted, by its port or its deadline.
@@ -43,16 +40,21 @@ impl<M: Send + 'static> Held<M> {
     }
 }
 
-impl ActorBuilder {
-    /// Makes the actor skip unwanted messages when their turn comes: requests whose asker has given up, has gone, or
+impl<M: Answerable + Send + 'static> Context<M> {
+    /// Makes this actor skip unwanted messages when their turn comes: requests whose asker has given up, has gone, or
     /// has been answered by another replier, and [`Expiring`](crate::ask::Expiring) messages whose deadline is over. A
     /// skipped message never reaches [`receive`](Actor::receive): it is counted as [`skipped`](crate::Ledger::skipped),
     /// and shown as a dead letter with the reason [`Expired`](DeadLetterReason::Expired).
     ///
-    /// Call it last: the builder that it returns only creates the actor. The actor's messages must be [`Answerable`],
-    /// which `#[derive(Message)]` implements. A message without a port is never skipped, nor is a message whose asker
-    /// cannot tell whether it still waits. A future that is not polled does not notice that its deadline is over, so
-    /// its request is still wanted.
+    /// Call it in the recipe, or in [`started`](Actor::started): it holds from the next message on, and for good. The
+    /// routees of a pool and the actors of a keyed group can be told together, by
+    /// [`RouterPlan::skip_unwanted`](crate::routing::RouterPlan::skip_unwanted) and
+    /// [`GroupPlan::skip_unwanted`](crate::group::GroupPlan::skip_unwanted); a routee of a balancing pool that calls
+    /// this itself skips from its next turn on.
+    ///
+    /// The actor's messages must be [`Answerable`], which `#[derive(Message)]` implements. A message without a port is
+    /// never skipped, nor is a message whose asker cannot tell whether it still waits. A future that is not polled does
+    /// not notice that its deadline is over, so its request is still wanted.
     ///
     /// Each request costs one more load, each other message one look at its variant. The actor also goes back to the
     /// scheduler's checks once for each message. Actors that do not skip pay nothing.
@@ -69,6 +71,10 @@ impl ActorBuilder {
     /// struct Printer;
     /// impl Actor for Printer {
     ///     type Message = Call<Report>;
+    ///     fn started(&mut self, ctx: &mut Context<Call<Report>>) -> HandlerResult {
+    ///         ctx.skip_unwanted();
+    ///         Ok(())
+    ///     }
     ///     fn receive(&mut self, call: Call<Report>, _: &mut Context<Call<Report>>) -> HandlerResult {
     ///         call.answer(|Report(year)| format!("{year}: all is well"));
     ///         Ok(())
@@ -77,55 +83,15 @@ impl ActorBuilder {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
-    /// let printer = system.actor("printer").skip_unwanted().spawn(|| Printer)?;
+    /// let printer = system.actor("printer").spawn(|| Printer)?;
     /// assert_eq!(printer.ask(Report(1999)).wait()?, "1999: all is well");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn skip_unwanted(self) -> SkippingBuilder {
-        SkippingBuilder { builder: self }
-    }
-}
-
-/// An [`ActorBuilder`] of an actor that [skips](ActorBuilder::skip_unwanted) unwanted messages.
-#[must_use = "nothing is created before `spawn`"]
-#[derive(Debug)]
-pub struct SkippingBuilder {
-    builder: ActorBuilder,
-}
-
-impl SkippingBuilder {
-    /// Creates the actor, as [`ActorBuilder::spawn`].
-    ///
-    /// # Errors
-    ///
-    /// As [`ActorBuilder::spawn`].
-    pub fn spawn<A, I>(
-        self,
-        mut recipe: impl FnMut() -> I + Send + 'static,
-    ) -> Result<ActorRef<A::Message>, SpawnError>
-    where
-        A: Actor<Message: Answerable>,
-        I: IntoActor<Actor = A>,
-    {
-        self.spawn_with(move |_: &mut Context<A::Message>| recipe())
-    }
-
-    /// Creates the actor, as [`ActorBuilder::spawn_with`].
-    ///
-    /// # Errors
-    ///
-    /// As [`ActorBuilder::spawn`].
-    pub fn spawn_with<A, I>(
-        self,
-        recipe: impl FnMut(&mut Context<A::Message>) -> I + Send + 'static,
-    ) -> Result<ActorRef<A::Message>, SpawnError>
-    where
-        A: Actor<Message: Answerable>,
-        I: IntoActor<Actor = A>,
-    {
-        let held = spawn_held::<A, _>(self.builder.plan, ByContext(recipe))?;
-        Ok(held.skip_unwanted().start())
+    #[doc(alias = "SkippingBuilder")]
+    pub fn skip_unwanted(&mut self) {
+        self.extras(|extras| extras.is_wanted = Some(is_wanted));
+        self.request_look();
     }
 }
 

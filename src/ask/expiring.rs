@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A message that is of no use after its deadline: made by [`ActorRef::tell_within`].
 ///
 /// The deadline travels in the message. So it costs nothing where there is none, and holds for the whole way of the
-/// message: through routers, queues and stashes. An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) unwanted
+/// message: through routers, queues and stashes. An actor that [skips](crate::Context::skip_unwanted) unwanted
 /// messages never gets a message whose deadline has passed. Any other actor gets it, and may ask
 /// [`is_over`](Self::is_over) itself.
 ///
@@ -32,6 +32,10 @@ use std::time::Duration;
 /// struct Board(u64);
 /// impl Actor for Board {
 ///     type Message = BoardMsg;
+///     fn started(&mut self, ctx: &mut Context<BoardMsg>) -> HandlerResult {
+///         ctx.skip_unwanted();
+///         Ok(())
+///     }
 ///     fn receive(&mut self, message: BoardMsg, _: &mut Context<BoardMsg>) -> HandlerResult {
 ///         match message {
 ///             BoardMsg::Quote(quote) => self.0 = quote.into_inner().cents,
@@ -43,7 +47,7 @@ use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let system = System::builder("market").build()?;
-/// let board = system.actor("board").skip_unwanted().spawn(|| Board(0))?;
+/// let board = system.actor("board").spawn(|| Board(0))?;
 /// board.tell_within(Quote { cents: 1999 }, Duration::from_millis(500));
 /// # board.tell(BoardMsg::Close);
 /// # Ok(())
@@ -95,7 +99,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// the system that it is sent to. The actor's messages must be made from the [`Expiring`], which
     /// `#[derive(Message)]` implements for a variant that holds one.
     ///
-    /// An actor that [skips](crate::actor::ActorBuilder::skip_unwanted) unwanted messages never gets the message later: it is
+    /// An actor that [skips](crate::Context::skip_unwanted) unwanted messages never gets the message later: it is
     /// counted as [`skipped`](crate::Ledger::skipped), with the reason [`Expired`](crate::DeadLetterReason::Expired).
     /// Any other actor gets it. In a full mailbox that [lets senders wait](crate::OverflowPolicy::Wait), the wait for
     /// room ends with the deadline, too, and the message is a dead letter.

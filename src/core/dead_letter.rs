@@ -26,7 +26,7 @@ pub enum DeadLetterReason {
     Full,
     /// The mailbox was full and dropped a message by its policy (counted as dropped, not as dead-lettered).
     Dropped,
-    /// The message was unwanted when its turn came, in an actor that [skips](crate::actor::ActorBuilder::skip_unwanted) such
+    /// The message was unwanted when its turn came, in an actor that [skips](crate::Context::skip_unwanted) such
     /// messages: its asker has gone, or its deadline is over. Counted as skipped, not as dead-lettered.
     Expired,
     /// The router had no routee that took it.

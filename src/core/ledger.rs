@@ -52,7 +52,7 @@ pub struct Ledger {
     pub handed_back: u64,
     /// Messages that a full mailbox dropped by its policy.
     pub dropped: u64,
-    /// Messages that were unwanted when their turn came, in actors that [skip](crate::actor::ActorBuilder::skip_unwanted)
+    /// Messages that were unwanted when their turn came, in actors that [skip](crate::Context::skip_unwanted)
     /// them. Each was shown to the subscribers of dead letters, with the reason
     /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,

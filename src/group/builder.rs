@@ -308,7 +308,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
     }
 
     /// Lets each actor skip messages that are not wanted any more when their turn comes, as
-    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: requests whose asker has gone, and
+    /// [`Context::skip_unwanted`](crate::Context::skip_unwanted) does: requests whose asker has gone, and
     /// [`Expiring`](crate::ask::Expiring) messages whose time is over.
     pub fn skip_unwanted(mut self) -> Self
     where

@@ -278,7 +278,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     }
 
     /// Has a pool's routees skip unwanted messages when their turn comes, as
-    /// [`ActorBuilder::skip_unwanted`](crate::actor::ActorBuilder::skip_unwanted) does: requests whose asker has gone, the
+    /// [`Context::skip_unwanted`](crate::Context::skip_unwanted) does: requests whose asker has gone, the
     /// copies of a request that another routee has answered
     /// ([`ScatterGatherFirstCompleted`](crate::routing::ScatterGatherFirstCompleted),
     /// [`TailChopping`](crate::routing::TailChopping)), and [`Expiring`](crate::ask::Expiring) messages whose time is over.

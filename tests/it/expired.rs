@@ -1,6 +1,7 @@
 //! Messages that nobody wants any more when their turn comes: skipped where the actor is to do so, and counted.
 
 use crate::support::{LONG, Soon};
+use pointsman::actor::ActorBuilder;
 use pointsman::ask::{Answerable, Attempt, Expiring};
 use pointsman::events::Subscription;
 use pointsman::prelude::*;
@@ -92,7 +93,17 @@ impl Office {
     }
 
     fn clerk(&self) -> ActorRef<Msg> {
-        self.system.actor("clerk").skip_unwanted().spawn(self.recipe()).expect("the name is free")
+        self.spawn(self.system.actor("clerk"))
+    }
+
+    /// Spawns a clerk that skips unwanted messages.
+    fn spawn(&self, builder: ActorBuilder) -> ActorRef<Msg> {
+        let recipe = self.recipe();
+        let skipping = move |ctx: &mut Context<Msg>| {
+            ctx.skip_unwanted();
+            recipe()
+        };
+        builder.spawn_with(skipping).expect("the name is free")
     }
 
     /// Only these are handled, in this order; so many are skipped, and nothing else is a dead letter.
@@ -198,7 +209,7 @@ fn a_message_that_waits_for_room_does_so_within_its_time() {
         .system
         .actor("narrow")
         .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)));
-    let clerk = builder.skip_unwanted().spawn(office.recipe()).expect("the name is free");
+    let clerk = office.spawn(builder);
     let release = hold(&clerk);
     clerk.tell(Msg::Note(0));
     crate::support::while_time_passes(&office.clock, || clerk.tell_within(Quote(1), SECOND));
@@ -348,8 +359,8 @@ fn an_actor_with_a_receive_timeout_and_a_mailbox_that_sorts_skips_too() {
     let builder = office.system.actor("sorts").mailbox(Mailbox::priority(first));
     let recipe = office.recipe();
     let clerk = builder
-        .skip_unwanted()
         .spawn_with(move |ctx: &mut Context<Msg>| {
+            ctx.skip_unwanted();
             ctx.set_receive_timeout(3600 * SECOND, |_| Msg::Note(99)).expect("more than nothing");
             recipe()
         })
@@ -409,6 +420,10 @@ struct Hears(Sender<u32>);
 
 impl Actor for Hears {
     type Message = Mute;
+    fn started(&mut self, ctx: &mut Context<Mute>) -> HandlerResult {
+        ctx.skip_unwanted();
+        Ok(())
+    }
     fn receive(&mut self, Mute(number): Mute, _: &mut Context<Mute>) -> HandlerResult {
         Ok(self.0.send(number)?)
     }
@@ -418,7 +433,7 @@ impl Actor for Hears {
 fn a_message_that_panics_instead_of_saying_whether_it_is_wanted_is_handled() {
     let office = Office::open();
     let notes = office.notes.clone();
-    let hears = office.system.actor("hears").skip_unwanted().spawn(move || Hears(notes.clone())).unwrap();
+    let hears = office.system.actor("hears").spawn(move || Hears(notes.clone())).unwrap();
     hears.tell(Mute(1));
     hears.tell(Mute(2));
     office.end(&[1, 2], 0);
