@@ -7,7 +7,7 @@ use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{ActorCore, Header};
 use crate::core::ledger::ThreadCounters;
 use crate::core::system::SystemRef;
@@ -170,8 +170,9 @@ impl<M: Send + 'static> Context<M> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn stop_child(&self, child: &(impl Watchable + ?Sized)) -> bool {
-        let child = child.watched().filter(|child| self.core().children.contains(child));
+    pub fn stop_child(&self, child: impl Into<Option<AnyActorRef>>) -> bool {
+        let child: Option<AnyActorRef> = child.into();
+        let child = child.filter(|child| self.core().children.contains(child));
         child.inspect(AnyActorRef::stop).is_some()
     }
 

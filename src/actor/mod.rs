@@ -39,6 +39,6 @@ pub use crate::actor::recipe::IntoActor;
 pub use crate::actor::stash::StashError;
 pub use crate::actor::watch::WatchError;
 pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
-pub use crate::core::any_actor_ref::{AnyActorRef, Watchable, WrongType};
+pub use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 pub use crate::core::control::Terminated;
 pub use crate::core::recipient::Recipient;

@@ -1,7 +1,7 @@
 //! Death watch: an actor watches another actor, and gets a notice when that actor ends.
 
 use crate::actor::context::Context;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Terminated};
 use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
@@ -63,7 +63,9 @@ impl<M: Send + 'static> Context<M> {
     /// Asks for one [`Terminated`] when `actor` has ended for good. The notice comes at once if the actor has ended
     /// already. A watch of the actor itself, or of an actor that it watches already, changes nothing.
     ///
-    /// Takes an [`AnyActorRef`], an [`ActorRef`](crate::ActorRef) or a [`Router`](crate::Router). Watches survive a
+    /// Takes a reference to an [`ActorRef`](crate::ActorRef), an [`AnyActorRef`], a [`Router`](crate::Router), a
+    /// [`Group`](crate::group::Group) or a [`BackoffSupervisor`](crate::supervision::BackoffSupervisor), or an untyped
+    /// reference that may be missing, as [`ActorRef::untyped`](crate::ActorRef::untyped) returns. Watches survive a
     /// restart of either side, except that [children that a restart stops](Self::stop_children) are unwatched first.
     ///
     /// # Errors
@@ -71,8 +73,9 @@ impl<M: Send + 'static> Context<M> {
     /// [`WatchError::NoActor`] if there is no actor to watch; [`WatchError::OtherNotice`] if the actor is watched with
     /// a message already: [unwatch](Self::unwatch) it first.
     #[doc(alias = "monitor")]
-    pub fn watch(&mut self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError> {
-        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
+    #[doc(alias = "Watchable")]
+    pub fn watch(&mut self, actor: impl Into<Option<AnyActorRef>>) -> Result<(), WatchError> {
+        let Some(actor) = actor.into() else { return Err(WatchError::NoActor { notice: () }) };
         if actor == self.me().any_local() {
             return Ok(());
         }
@@ -137,8 +140,12 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// Gives the message back: [`WatchError::NoActor`] if there is no actor to watch; [`WatchError::OtherNotice`] if
     /// the actor is watched already: [unwatch](Self::unwatch) it first.
-    pub fn watch_with(&mut self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
-        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
+    pub fn watch_with(
+        &mut self,
+        actor: impl Into<Option<AnyActorRef>>,
+        message: M,
+    ) -> Result<(), WatchError<M>> {
+        let Some(actor) = actor.into() else { return Err(WatchError::NoActor { notice: message }) };
         if actor == self.me().any_local() {
             drop_guarded(message);
             return Ok(());
@@ -166,8 +173,8 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Takes a watch back: no notice about `actor` arrives from now on, not even a notice on its way.
-    pub fn unwatch(&mut self, actor: &(impl Watchable + ?Sized)) {
-        if let Some(actor) = actor.watched() {
+    pub fn unwatch(&mut self, actor: impl Into<Option<AnyActorRef>>) {
+        if let Some(actor) = actor.into() {
             self.end_watch(&actor);
         }
     }

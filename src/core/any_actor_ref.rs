@@ -235,21 +235,16 @@ impl AnyActorRef {
     }
 }
 
-/// The argument of [`Context::watch`](crate::Context::watch): any kind of reference that may refer to an actor.
-pub trait Watchable {
-    /// The actor behind the reference; `None` if there is none, as behind a function.
-    fn watched(&self) -> Option<AnyActorRef>;
-}
-
-impl Watchable for AnyActorRef {
-    fn watched(&self) -> Option<AnyActorRef> {
-        Some(self.clone())
+impl From<&AnyActorRef> for Option<AnyActorRef> {
+    fn from(actor: &AnyActorRef) -> Self {
+        Some(actor.clone())
     }
 }
 
-impl<M: Send + 'static> Watchable for ActorRef<M> {
-    fn watched(&self) -> Option<AnyActorRef> {
-        self.untyped()
+/// Returns the actor behind the reference; `None` if there is none, as behind a function.
+impl<M: Send + 'static> From<&ActorRef<M>> for Option<AnyActorRef> {
+    fn from(actor: &ActorRef<M>) -> Self {
+        actor.untyped()
     }
 }
 

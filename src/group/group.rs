@@ -1,7 +1,7 @@
 //! A group handle manages a group.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::group::key::GroupKey;
 use crate::group::key_route::ToKey;
@@ -133,10 +133,10 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> Watchable for Group<M, K> {
-    /// Returns the head, whose end is the group's end.
-    fn watched(&self) -> Option<AnyActorRef> {
-        Some(self.group_state.head.clone())
+/// Returns the head, whose end is the group's end.
+impl<M: Send + 'static, K: GroupKey> From<&Group<M, K>> for Option<AnyActorRef> {
+    fn from(group: &Group<M, K>) -> Self {
+        Some(group.group_state.head.clone())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::spawn_held;
 use crate::actor::timer_table::TimerKey;
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
 use crate::core::deferred_send::{are_deferred, not_put_off, put_off};
 use crate::core::error::{SendError, SpawnError};
@@ -548,9 +548,9 @@ impl<M: Send + 'static> Clone for BackoffSupervisor<M> {
     }
 }
 
-impl<M: Send + 'static> Watchable for BackoffSupervisor<M> {
-    fn watched(&self) -> Option<AnyActorRef> {
-        Some(self.supervisor.any_local())
+impl<M: Send + 'static> From<&BackoffSupervisor<M>> for Option<AnyActorRef> {
+    fn from(supervisor: &BackoffSupervisor<M>) -> Self {
+        Some(supervisor.supervisor.any_local())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SpawnError;
@@ -163,11 +163,11 @@ impl<M: Send + 'static> Inbox<M> {
     /// # Errors
     ///
     /// [`WatchError::NoActor`] if there is nothing to watch, as behind a function.
-    pub fn watch(&self, actor: &(impl Watchable + ?Sized)) -> Result<(), WatchError>
+    pub fn watch(&self, actor: impl Into<Option<AnyActorRef>>) -> Result<(), WatchError>
     where
         M: From<Terminated>,
     {
-        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: () }) };
+        let Some(actor) = actor.into() else { return Err(WatchError::NoActor { notice: () }) };
         self.begin_watch(actor, Box::new(M::from));
         Ok(())
     }
@@ -177,8 +177,8 @@ impl<M: Send + 'static> Inbox<M> {
     /// # Errors
     ///
     /// Gives the message back if there is nothing to watch.
-    pub fn watch_with(&self, actor: &(impl Watchable + ?Sized), message: M) -> Result<(), WatchError<M>> {
-        let Some(actor) = actor.watched() else { return Err(WatchError::NoActor { notice: message }) };
+    pub fn watch_with(&self, actor: impl Into<Option<AnyActorRef>>, message: M) -> Result<(), WatchError<M>> {
+        let Some(actor) = actor.into() else { return Err(WatchError::NoActor { notice: message }) };
         self.begin_watch(actor, Box::new(|_| message));
         Ok(())
     }
@@ -192,8 +192,8 @@ impl<M: Send + 'static> Inbox<M> {
     }
 
     /// Takes a watch back: no notice about `actor` is put into the inbox from now on.
-    pub fn unwatch(&self, actor: &(impl Watchable + ?Sized)) {
-        let Some(actor) = actor.watched() else { return };
+    pub fn unwatch(&self, actor: impl Into<Option<AnyActorRef>>) {
+        let Some(actor) = actor.into() else { return };
         self.apply(move |inbox, ctx| {
             ctx.unwatch(&actor);
             drop_guarded(inbox.notices.remove(&actor));

@@ -3,7 +3,7 @@
 use crate::ask::error::AskError;
 use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::routing::head::messages::{
     AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
     ResizeTo, RouteeInfo,
@@ -276,10 +276,10 @@ impl<M: Send + 'static> Router<M> {
     }
 }
 
-impl<M: Send + 'static> Watchable for Router<M> {
-    /// Returns the head: its end is the end of the router.
-    fn watched(&self) -> Option<AnyActorRef> {
-        self.reference.untyped()
+/// Returns the head: its end is the end of the router.
+impl<M: Send + 'static> From<&Router<M>> for Option<AnyActorRef> {
+    fn from(router: &Router<M>) -> Self {
+        router.reference.untyped()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::{AnyActorRef, Watchable};
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Terminated};
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping::Reached;
@@ -140,8 +140,8 @@ impl<M: Send + 'static> Probe<M> {
     ///
     /// If there is no actor behind the reference, or the system has shut down.
     #[track_caller]
-    pub fn watch(&self, actor: &(impl Watchable + ?Sized)) {
-        let watched = actor.watched();
+    pub fn watch(&self, actor: impl Into<Option<AnyActorRef>>) {
+        let watched: Option<AnyActorRef> = actor.into();
         let sent = watched.is_some_and(|actor| self.me().send_system(Control::Adopt(actor)).is_ok());
         assert!(
             sent,
@@ -195,8 +195,8 @@ impl<M: Send + 'static> Probe<M> {
     /// system.finish();
     /// ```
     #[track_caller]
-    pub fn expect_terminated(&self, actor: &(impl Watchable + ?Sized)) -> Terminated {
-        let Some(actor) = actor.watched() else {
+    pub fn expect_terminated(&self, actor: impl Into<Option<AnyActorRef>>) -> Terminated {
+        let Some(actor) = actor.into() else {
             panic!("nothing to expect the end of: there is no actor behind the reference")
         };
         let wanted = format_args!("the end of {}#{}", actor.path(), actor.uid()).to_string();

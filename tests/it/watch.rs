@@ -151,6 +151,7 @@ fn behind_a_function_there_is_nothing_to_watch() {
     query(&watcher, |puppet, ctx| {
         let function = ActorRef::to_recipient(Function);
         assert!(matches!(ctx.watch(&function), Err(WatchError::NoActor { .. })));
+        assert!(matches!(ctx.watch(function.untyped()), Err(WatchError::NoActor { .. })));
         let refused = ctx.watch_with(&function, noting("back")).unwrap_err();
         assert!(matches!(refused, WatchError::NoActor { .. }));
         refused.into_inner().run(puppet, ctx).unwrap();
