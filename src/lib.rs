@@ -211,7 +211,6 @@ pub use crate::ask::error::AskError;
 pub use crate::ask::reply::{Call, ReplyTo, Request};
 pub use crate::core::actor_ref::ActorRef;
 pub use crate::core::any_actor_ref::AnyActorRef;
-pub use crate::core::build_error::BuildError;
 pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};
@@ -223,6 +222,7 @@ pub use crate::failure::{Failure, FailureKind};
 pub use crate::mailbox::kind::{Mailbox, OverflowPolicy};
 pub use crate::path::actor_path::ActorPath;
 pub use crate::routing::router::Router;
+pub use crate::settings::build_error::BuildError;
 pub use crate::system::{System, SystemBuilder};
 
 #[cfg(feature = "macros")]

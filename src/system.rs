@@ -1,7 +1,5 @@
 //! The composition root has the system, and the builder that puts the core and all features together.
 
-#[cfg(feature = "config")]
-use crate::config::error::ConfigError;
 use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::extensions::Extensions;
 use crate::core::named_mailboxes::Mailboxes;
@@ -12,7 +10,7 @@ use crate::mailbox::kind::Mailbox;
 use crate::pattern::inbox::InboxCapacity;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::check::check_sections;
-use crate::settings::deployment::{Deployment, PatternError};
+use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phases;
 use crate::settings::router::RouterSettings;
 use crate::shutdown::callbacks::Callbacks;
@@ -27,10 +25,10 @@ use std::path::Path;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-pub use crate::core::build_error::{AliasFault, BuildError};
 pub use crate::core::error::ShutdownError;
 pub use crate::core::ledger::Ledger;
 pub use crate::core::system::SystemRef;
+pub use crate::settings::build_error::BuildError;
 
 /// The time for which the destructor of [`System`] waits for actors to end.
 pub(crate) const DROP_DEADLINE: Duration = Duration::from_secs(10);
@@ -65,7 +63,7 @@ pub struct SystemBuilder {
     settings: SystemSettings,
     clock: Option<StdArc<dyn Clock>>,
     /// The error of the first deployment whose pattern is no pattern of paths.
-    bad_pattern: Option<PatternError>,
+    bad_pattern: Option<BuildError>,
 }
 
 impl System {
@@ -326,7 +324,7 @@ impl SystemBuilder {
             return Err(BuildError::Name { name });
         }
         if let Some(error) = bad_pattern {
-            return Err(BuildError::Deployment(error));
+            return Err(error);
         }
         if inbox_capacity == 0 {
             return Err(BuildError::ZeroInboxCapacity);
@@ -369,9 +367,9 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: the text is not TOML, or a key or value in it is wrong. Faults that show only when all is set,
+    /// [`BuildError::ConfigSyntax`] and [`BuildError::ConfigKey`]: the text is not TOML, or a key or value in it is wrong. Faults that show only when all is set,
     /// such as a circle of aliases or of phases, are errors of [`build`](Self::build).
-    pub fn config(mut self, toml: &str) -> Result<Self, ConfigError> {
+    pub fn config(mut self, toml: &str) -> Result<Self, BuildError> {
         self.settings = crate::config::apply::apply(crate::config::apply::read(toml)?, self.settings)?;
         Ok(self)
     }
@@ -380,11 +378,11 @@ impl SystemBuilder {
     ///
     /// # Errors
     ///
-    /// As [`config`](Self::config); and [`ConfigError::Read`].
-    pub fn config_file(self, file: impl AsRef<Path>) -> Result<Self, ConfigError> {
+    /// As [`config`](Self::config); and [`BuildError::ConfigFile`].
+    pub fn config_file(self, file: impl AsRef<Path>) -> Result<Self, BuildError> {
         let file = file.as_ref();
         let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Read { file: file.to_owned(), error })?;
+            .map_err(|error| BuildError::ConfigFile { file: file.to_owned(), error })?;
         self.config(&text)
     }
 }

@@ -6,8 +6,7 @@
 //! - What is accepted builds a system, or is refused by name; the settings of that system, printed, make the same
 //!   system again.
 
-use pointsman::SystemBuilder;
-use pointsman::config::ConfigError;
+use pointsman::{BuildError, SystemBuilder};
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
 
@@ -32,7 +31,7 @@ fn settings(text: &str) -> Option<String> {
     let plan = TestSystem::builder().seed(1);
     let plan = plan.configure(move |builder| described(builder).config(&owned).expect("as before"));
     match plan.try_build() {
-        Ok(system) => Some(system.settings().to_string()),
+        Ok(system) => Some(system.settings()),
         Err(error) => {
             assert!(!error.to_string().is_empty());
             None
@@ -48,16 +47,16 @@ fn described(builder: SystemBuilder) -> SystemBuilder {
         .mailbox("lanes", Mailbox::lanes(3, |number: &u32| *number as usize))
 }
 
-fn refused(text: &str, error: &ConfigError) {
+fn refused(text: &str, error: &BuildError) {
     match error {
-        ConfigError::Syntax { fault } if fault.contains("nested too deeply") => {}
-        ConfigError::Syntax { fault } => {
+        BuildError::ConfigSyntax { fault } if fault.contains("nested too deeply") => {}
+        BuildError::ConfigSyntax { fault } => {
             let line = fault.split("at line ").nth(1).and_then(|rest| rest.split(',').next());
             let line: usize =
                 line.and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("no line: {fault}"));
             assert!((1..=text.split('\n').count()).contains(&line), "{fault}");
         }
-        ConfigError::Key { key, fault } => {
+        BuildError::ConfigKey { key, fault } => {
             assert!(!key.is_empty() && !fault.is_empty());
             // The error may quote it otherwise than the text.
             let section = key.trim_start_matches(['"', '\'']).split(['.', '[', '"', '\'']).next().unwrap_or_default();

@@ -6,13 +6,13 @@ use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
 use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::build_error::BuildError;
 use crate::core::control::{Control, Terminated};
 use crate::core::dispatchers::{DEFAULT, INTERNAL};
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::core::system::{SystemCore, Tree};
 use crate::scheduler::error::StartError;
+use crate::settings::build_error::BuildError;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 

@@ -1,6 +1,5 @@
 //! A configuration file changes the settings of a system.
 
-use crate::config::error::ConfigError;
 use crate::config::file::{
     Alias, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, SupervisionSection,
 };
@@ -10,6 +9,7 @@ use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::group::config::{GroupConfig, change};
 use crate::mailbox::kind::{Mailbox, OverflowPolicy};
 use crate::routing::settings::check::check_deployment;
+use crate::settings::build_error::BuildError;
 use crate::settings::deployment::Deployment;
 use crate::system_settings::SystemSettings;
 use crate::util::values::Section;
@@ -21,13 +21,13 @@ use toml::Value as Toml;
 type Said = File<Section, Section, Section, Section>;
 
 /// Reads the text of a file.
-pub(crate) fn read(toml: &str) -> Result<Said, ConfigError> {
-    let deserializer = toml::Deserializer::parse(toml).map_err(|error| ConfigError::syntax(&error))?;
+pub(crate) fn read(toml: &str) -> Result<Said, BuildError> {
+    let deserializer = toml::Deserializer::parse(toml).map_err(|error| BuildError::config_syntax(&error))?;
     serde_path_to_error::deserialize(deserializer)
-        .map_err(|error| ConfigError::key(key::whole(error.path()), error.inner().message()))
+        .map_err(|error| BuildError::config_key(key::whole(error.path()), error.inner().message()))
 }
 
-pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSettings, ConfigError> {
+pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSettings, BuildError> {
     settings.seed = file.seed.unwrap_or(settings.seed);
     settings.inbox_capacity = file.inbox_capacity.unwrap_or(settings.inbox_capacity);
     settings.supervision = supervision(&file.supervision, settings.supervision)?;
@@ -50,7 +50,7 @@ pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSe
     settings.shutdown_phases = changed("shutdown", &settings.shutdown_phases, file.shutdown)?;
     for (name, table) in file.topology {
         let section = GroupConfig::of(table)
-            .map_err(|fault| ConfigError::key(format!("topology.{}", key::part(&name)), fault))?;
+            .map_err(|fault| BuildError::config_key(format!("topology.{}", key::part(&name)), fault))?;
         settings.topology.entry(name).or_default().change(section);
     }
     Ok(settings)
@@ -61,13 +61,14 @@ fn changed<T: Serialize + DeserializeOwned>(
     at: &str,
     known: &T,
     Section(said): Section,
-) -> Result<T, ConfigError> {
-    let mut table = toml::Table::try_from(known).map_err(|error| ConfigError::key(at, error.to_string()))?;
+) -> Result<T, BuildError> {
+    let mut table =
+        toml::Table::try_from(known).map_err(|error| BuildError::config_key(at, error.to_string()))?;
     change(&mut table, said);
     serde_path_to_error::deserialize(table).map_err(|error| {
         let key = key::whole(error.path());
         let key = if key.is_empty() { at.to_owned() } else { format!("{at}.{key}") };
-        ConfigError::key(key, error.inner().message())
+        BuildError::config_key(key, error.inner().message())
     })
 }
 
@@ -76,7 +77,7 @@ fn deployment(
     pattern: &str,
     Section(mut said): Section,
     mut settings: SystemSettings,
-) -> Result<SystemSettings, ConfigError> {
+) -> Result<SystemSettings, BuildError> {
     let at = format!("deployment.{}", key::part(pattern));
     let mut known = settings.deployments.written().get(pattern).cloned().unwrap_or_default();
     if let Some(Toml::Table(router)) = said.get_mut("router") {
@@ -96,7 +97,7 @@ fn deployment(
             }
             Some(other) => {
                 let fault = format!("it is {other}: must be the name of a dispatcher, or the keys of one");
-                return Err(ConfigError::key(key, fault));
+                return Err(BuildError::config_key(key, fault));
             }
         }
     }
@@ -104,21 +105,21 @@ fn deployment(
     let sets_low_mark = said.get("listener").is_some_and(|listener| listener.get("low-mark").is_some());
     let deployment: Deployment = changed(&at, &known, Section(said))?;
     check_deployment(&deployment, &settings.known_names())
-        .map_err(|(key, fault)| ConfigError::key(format!("{at}.{key}"), fault.to_string()))?;
+        .map_err(|(key, fault)| BuildError::config_key(format!("{at}.{key}"), fault.to_string()))?;
     #[cfg(feature = "net")]
     if let (Some(low), Some(high)) = (deployment.listener.low_mark, deployment.listener.high_mark) {
         if low > high {
             let name = if sets_low_mark { "low-mark" } else { "high-mark" };
             let fault = format!("low-mark {low} is above high-mark {high}");
-            return Err(ConfigError::key(format!("{at}.listener.{name}"), fault));
+            return Err(BuildError::config_key(format!("{at}.listener.{name}"), fault));
         }
     }
     let replaced = settings.deployments.replace(pattern, deployment);
-    replaced.map_err(|error| ConfigError::key(at, error.to_string()))?;
+    replaced.map_err(|error| BuildError::config_key(at, error.to_string()))?;
     Ok(settings)
 }
 
-fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<Strategy, ConfigError> {
+fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<Strategy, BuildError> {
     let directive = match section.on_failure {
         None => None,
         Some(OnFailure::Default) => Some(None),
@@ -134,7 +135,7 @@ fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<S
     }
     if matches!(strategy.as_always(), Ok(Some(_))) {
         let key = if section.restarts.is_some() { "supervision.restarts" } else { "supervision.within" };
-        return Err(ConfigError::key(
+        return Err(BuildError::config_key(
             key,
             "nothing is restarted: leave it out, or say on-failure = \"default\"",
         ));
@@ -148,7 +149,7 @@ fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<S
     }))
 }
 
-fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, ConfigError> {
+fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, BuildError> {
     let at = format!("mailbox.{}", key::part(name));
     let key = |key: &str| format!("{at}.{key}");
     let mut mailbox = match (section.kind, known) {
@@ -160,11 +161,16 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
         (None | Some(MailboxType::Unbounded), _) => Mailbox::unbounded(),
         (Some(MailboxType::Bounded), _) => match section.capacity {
             Some(capacity) => Mailbox::bounded(capacity),
-            None => return Err(ConfigError::key(key("capacity"), "a bounded mailbox needs one: at least 1")),
+            None => {
+                return Err(BuildError::config_key(
+                    key("capacity"),
+                    "a bounded mailbox needs one: at least 1",
+                ));
+            }
         },
     };
     if section.kind == Some(MailboxType::Unbounded) && section.capacity.is_some() {
-        return Err(ConfigError::key(
+        return Err(BuildError::config_key(
             key("capacity"),
             "an unbounded mailbox has none: say type = \"bounded\"",
         ));
@@ -180,13 +186,13 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
         (None, Some(limit)) if waits => mailbox.on_full(OverflowPolicy::Wait(limit)),
         (Some(OnFull::Wait), None) if waits => mailbox,
         (Some(OnFull::Wait), None) => {
-            return Err(ConfigError::key(
+            return Err(BuildError::config_key(
                 key("wait"),
                 "on-full = \"wait\" needs it: how long senders wait, as \"10s\"",
             ));
         }
         (_, Some(_)) => {
-            return Err(ConfigError::key(key("wait"), "senders wait only with on-full = \"wait\""));
+            return Err(BuildError::config_key(key("wait"), "senders wait only with on-full = \"wait\""));
         }
         (Some(OnFull::Reject), None) => mailbox.on_full(OverflowPolicy::Reject),
         (Some(OnFull::DropOldest), None) => mailbox.on_full(OverflowPolicy::DropOldest),
@@ -196,7 +202,7 @@ fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Resu
         mailbox = mailbox.guard(guard);
     }
     mailbox.stash_capacity = section.stash_capacity.or(mailbox.stash_capacity);
-    mailbox.check().map_err(|fault| ConfigError::key(at, fault.to_string()))?;
+    mailbox.check().map_err(|fault| BuildError::config_key(at, fault.to_string()))?;
     Ok(mailbox)
 }
 
@@ -206,7 +212,7 @@ fn dispatcher(
     name: String,
     Section(mut said): Section,
     mut settings: SystemSettings,
-) -> Result<SystemSettings, ConfigError> {
+) -> Result<SystemSettings, BuildError> {
     let key = |key: &str| format!("{at}.{key}");
     let place = settings.dispatchers.dispatchers.iter().position(|(known, _)| *known == name);
     let known = place.map(|place| settings.dispatchers.dispatchers[place].1.clone());
@@ -215,7 +221,7 @@ fn dispatcher(
     let known_alias = known_target.as_ref().map(|_| DispatcherType::Alias);
     let kind = match said.remove("type") {
         Some(kind) => DispatcherType::deserialize(kind)
-            .map_err(|error| ConfigError::key(key("type"), error.message()))?,
+            .map_err(|error| BuildError::config_key(key("type"), error.message()))?,
         None => known
             .as_ref()
             .map(|known| type_of(known.kind()))
@@ -226,7 +232,7 @@ fn dispatcher(
         let alias =
             changed(at, &Alias { of: known_target }, Section(said)).map_err(|error| for_type(error, kind))?;
         let Some(of) = alias.of else {
-            return Err(ConfigError::key(
+            return Err(BuildError::config_key(
                 key("of"),
                 "an alias needs it: the name of the dispatcher it stands for",
             ));
@@ -238,7 +244,7 @@ fn dispatcher(
     }
     if let Some(Toml::String(mailbox)) = said.get("mailbox") {
         let known = settings.known_names().check_mailbox(mailbox);
-        known.map_err(|fault| ConfigError::key(key("mailbox"), fault.to_string()))?;
+        known.map_err(|fault| BuildError::config_key(key("mailbox"), fault.to_string()))?;
     }
     let known = known.filter(|known| type_of(known.kind()) == kind).unwrap_or_else(|| match kind {
         DispatcherType::Blocking => Dispatcher::blocking(),
@@ -255,19 +261,19 @@ fn dispatcher(
     Ok(settings)
 }
 
-fn recipe(at: &str, mut known: Dispatcher, said: toml::Table) -> Result<Dispatcher, ConfigError> {
+fn recipe(at: &str, mut known: Dispatcher, said: toml::Table) -> Result<Dispatcher, BuildError> {
     let (sets_mailbox, sets_max) = (said.contains_key("mailbox"), said.contains_key("threads-max"));
     let keys = known.kind().keys();
     if let Some(key) = said.keys().find(|key| !keys.contains(&key.as_str())) {
         let error = toml::de::Error::unknown_field(key, keys);
-        return Err(ConfigError::key(format!("{at}.{}", key::part(key)), error.message()));
+        return Err(BuildError::config_key(format!("{at}.{}", key::part(key)), error.message()));
     }
     let mut recipe = changed(at, &known, Section(said))?;
     if let (Some(min), Some(max)) = (recipe.threads_min, recipe.threads_max) {
         if min > max {
             let key = if sets_max { "threads-max" } else { "threads-min" };
             let fault = format!("threads-min {min} is above threads-max {max}");
-            return Err(ConfigError::key(format!("{at}.{key}"), fault));
+            return Err(BuildError::config_key(format!("{at}.{key}"), fault));
         }
     }
     if !sets_mailbox {
@@ -278,10 +284,10 @@ fn recipe(at: &str, mut known: Dispatcher, said: toml::Table) -> Result<Dispatch
 }
 
 /// Adds the type of the dispatcher, which decides what keys there are.
-fn for_type(error: ConfigError, kind: DispatcherType) -> ConfigError {
+fn for_type(error: BuildError, kind: DispatcherType) -> BuildError {
     match (error, Toml::try_from(kind)) {
-        (ConfigError::Key { key, fault }, Ok(kind)) => {
-            ConfigError::key(key, format!("{fault}, for a dispatcher of type {kind}"))
+        (BuildError::ConfigKey { key, fault }, Ok(kind)) => {
+            BuildError::config_key(key, format!("{fault}, for a dispatcher of type {kind}"))
         }
         (error, _) => error,
     }

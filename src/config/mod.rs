@@ -15,7 +15,7 @@
 //
 // * `file.rs`: the sections, and the keys of those that are no settings of their own
 // * `key.rs`: how errors name a key
-// * `error.rs`: the errors
+// * `error.rs`: how a fault becomes an error
 // * `apply.rs`: applies a file to a builder
 // * `print.rs`: prints the settings of a system as a file
 //
@@ -26,6 +26,3 @@ pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod print;
-
-pub use crate::config::error::ConfigError;
-pub use crate::config::print::Settings;

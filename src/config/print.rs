@@ -17,11 +17,9 @@ use crate::system_settings::SystemSettings;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// All settings of one system; see [`SystemRef::settings`](crate::SystemRef::settings).
-///
-/// A setting that a file cannot express, such as a function, is not printed; a comment says so.
-#[derive(Debug, Clone)]
-pub struct Settings {
+/// All settings of one system, as [`SystemRef::settings`] prints them.
+#[derive(Debug)]
+pub(crate) struct Settings {
     file: File<DeadLetterLog, DispatcherSection, Deployment, Phases>,
     /// The settings that the file cannot express.
     notes: Vec<String>,
@@ -30,11 +28,12 @@ pub struct Settings {
 impl Extension for Settings {}
 
 impl SystemRef {
-    /// Returns all settings of the system, from code and files. They print as a [configuration](crate::config) that
+    /// Returns all settings of the system, from code and files, as the text of a [configuration](crate::config) that
     /// makes the same system, except for settings that a file cannot express, such as functions. Comments at its
     /// beginning name these settings.
-    pub fn settings(&self) -> &Settings {
-        self.core().extensions.get()
+    #[doc(alias = "Settings")]
+    pub fn settings(&self) -> String {
+        self.core().extensions.get::<Settings>().to_string()
     }
 }
 

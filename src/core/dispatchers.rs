@@ -1,13 +1,13 @@
 //! The dispatchers of a single system, by their names and aliases, and the placement of a new actor.
 
-use crate::core::build_error::{AliasFault, BuildError};
 use crate::core::error::SpawnError;
 use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
 use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
-use crate::path::error::NameFault;
+use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
+use crate::settings::build_error::BuildError;
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
@@ -120,12 +120,12 @@ impl Declared {
         let mut seen = std::collections::BTreeSet::new();
         for name in self.names() {
             let bad = name.char_indices().find(|(_, character)| character.is_control());
-            let fault = match bad {
-                Some((position, character)) => Some(NameFault::Character { character, position }),
-                None => name.is_empty().then_some(NameFault::Empty),
-            };
-            if let Some(fault) = fault {
-                return Err(BuildError::DispatcherName { name: name.clone(), fault });
+            if let Some((position, character)) = bad {
+                let error = NameError::Character { name: name.clone(), character, position };
+                return Err(BuildError::DispatcherName(error));
+            }
+            if name.is_empty() {
+                return Err(BuildError::DispatcherName(NameError::Empty));
             }
             if !seen.insert(name) {
                 return Err(BuildError::DuplicateDispatcher { name: name.clone() });
@@ -137,24 +137,24 @@ impl Declared {
     /// Returns the dispatcher at the end of an alias's chain.
     fn follow(&self, alias: &str) -> Result<String, BuildError> {
         let mut chain = vec![alias.to_owned()];
-        let fault = loop {
+        loop {
             let last = &chain[chain.len() - 1];
             if self.dispatchers.iter().any(|(name, _)| name == last) {
                 return Ok(last.clone());
             }
             let Some((_, target)) = self.aliases.iter().find(|(alias, _)| alias == last) else {
-                break AliasFault::Unknown { known: self.names().cloned().collect() };
+                let known = self.names().cloned().collect();
+                return Err(BuildError::AliasOfNothing { chain, known });
             };
             let is_circle = chain.contains(target);
             chain.push(target.clone());
             if is_circle {
-                break AliasFault::Circle;
+                return Err(BuildError::AliasCircle { chain });
             }
             if chain.len() > 1 + ALIAS_DEPTH_MAX {
-                break AliasFault::TooLong { max: ALIAS_DEPTH_MAX };
+                return Err(BuildError::AliasTooLong { chain, max: ALIAS_DEPTH_MAX });
             }
-        };
-        Err(BuildError::DispatcherAlias { chain, fault })
+        }
     }
 }
 

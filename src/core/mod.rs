@@ -34,4 +34,3 @@ pub(crate) mod named_mailboxes;
 pub(crate) mod extensions; // the values that features keep for a system
 pub(crate) mod system; // SystemRef, and the state that all actors of a system share
 pub(crate) mod error; // the errors of sending, creating and ending
-pub(crate) mod build_error; // the errors of building a system

@@ -1,8 +1,8 @@
 //! The mailboxes that a system has by name, and those that dispatchers give to their actors.
 
-use crate::core::build_error::BuildError;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::{Choice, Mailbox, MailboxChoice, MailboxFault, MailboxRequirement};
+use crate::settings::build_error::BuildError;
 use std::collections::BTreeMap;
 
 /// The mailboxes and requirements of a system.

@@ -1,9 +1,7 @@
 //! Names and paths of actors.
 
 use crate::path::address::SystemAddress;
-use crate::path::error::{PathError, PathFault};
-
-use crate::path::error::{NameError, NameFault};
+use crate::path::error::{NameError, PathError, PathFault};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -296,18 +294,19 @@ const ALLOWED: &str = "-_.*$+:@&=,!~';";
 
 /// Checks a name against Akka's rules for path elements.
 pub(crate) fn check_name(name: &str) -> Result<(), NameError> {
-    let fault = |fault| Err(NameError { name: name.to_owned(), fault });
     if name.is_empty() {
-        return fault(NameFault::Empty);
+        return Err(NameError::Empty);
     }
     if name.starts_with('$') {
-        return fault(NameFault::Reserved);
+        return Err(NameError::Reserved { name: name.to_owned() });
     }
     if name == PARENT {
-        return fault(NameFault::Parent);
+        return Err(NameError::Parent);
     }
     match bad_character(name) {
-        Some((position, character)) => fault(NameFault::Character { character, position }),
+        Some((position, character)) => {
+            Err(NameError::Character { name: name.to_owned(), character, position })
+        }
         None => Ok(()),
     }
 }
@@ -345,11 +344,11 @@ mod tests {
     #[test]
     fn a_bad_name_is_refused_with_character_and_position() {
         assert!(check_name("worker-1.a%2F:@&=+,!~';*$").is_ok());
-        assert_eq!(check_name("").unwrap_err().fault, NameFault::Empty);
-        assert_eq!(check_name("$x").unwrap_err().fault, NameFault::Reserved);
-        assert_eq!(check_name("..").unwrap_err().fault, NameFault::Parent);
+        assert_eq!(check_name("").unwrap_err(), NameError::Empty);
+        assert_eq!(check_name("$x").unwrap_err(), NameError::Reserved { name: "$x".into() });
+        assert_eq!(check_name("..").unwrap_err(), NameError::Parent);
         let error = check_name("ab/c").unwrap_err();
-        assert_eq!(error.fault, NameFault::Character { character: '/', position: 2 });
+        assert_eq!(error, NameError::Character { name: "ab/c".into(), character: '/', position: 2 });
         assert_eq!(
             error.to_string(),
             "invalid actor name \"ab/c\": character '/' at byte 2 is not allowed, use ASCII letters, digits, \

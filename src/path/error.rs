@@ -90,26 +90,23 @@ impl fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 /// An actor cannot have this name.
+#[doc(alias = "NameFault")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameError {
-    /// The requested name.
-    pub name: String,
-    /// The fault.
-    pub fault: NameFault,
-}
-
-/// The kinds of faults of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NameFault {
+pub enum NameError {
     /// The name is empty.
     Empty,
     /// The name starts with `$`, which is reserved for generated names.
-    Reserved,
+    Reserved {
+        /// The name.
+        name: String,
+    },
     /// The name is `..`, which means the parent.
     Parent,
-    /// The name has a character that paths cannot hold.
+    /// The name has a character that it cannot have.
     Character {
+        /// The name.
+        name: String,
         /// The character.
         character: char,
         /// Its byte position in the name, from 0.
@@ -119,17 +116,21 @@ pub enum NameFault {
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid actor name {:?}: ", self.name)?;
-        match self.fault {
-            NameFault::Empty => f.write_str("it is empty, give at least one character"),
-            NameFault::Reserved => {
-                f.write_str("'$' begins generated names alone, begin with another character")
+        match self {
+            NameError::Empty => {
+                f.write_str("invalid actor name \"\": it is empty, give at least one character")
             }
-            NameFault::Parent => f.write_str("'..' means the parent in paths, choose another name"),
-            NameFault::Character { character, position } => write!(
+            NameError::Reserved { name } => write!(
                 f,
-                "character {character:?} at byte {position} is not allowed, use ASCII letters, digits, one of \
-                 -_.*$+:@&=,!~'; or % with two hex digits"
+                "invalid actor name {name:?}: '$' begins generated names alone, begin with another character"
+            ),
+            NameError::Parent => {
+                f.write_str("invalid actor name \"..\": '..' means the parent in paths, choose another name")
+            }
+            NameError::Character { name, character, position } => write!(
+                f,
+                "invalid actor name {name:?}: character {character:?} at byte {position} is not allowed, use ASCII \
+                 letters, digits, one of -_.*$+:@&=,!~'; or % with two hex digits"
             ),
         }
     }

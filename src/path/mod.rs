@@ -6,4 +6,4 @@ pub(crate) mod error; // errors of names and paths
 
 pub use crate::path::actor_path::ActorPath;
 pub use crate::path::address::SystemAddress;
-pub use crate::path::error::{NameError, NameFault, PathError, PathFault};
+pub use crate::path::error::{NameError, PathError, PathFault};

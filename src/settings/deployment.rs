@@ -3,10 +3,9 @@
 use crate::settings::router::RouterSettings;
 
 use crate::path::actor_path::check_name;
-use crate::path::error::NameError;
+use crate::settings::build_error::BuildError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc as StdArc;
 #[cfg(feature = "net")]
 use std::time::Duration;
@@ -229,61 +228,6 @@ struct Level {
     rest: Option<Section>,
 }
 
-/// A text is no pattern of paths.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PatternError {
-    /// The pattern does not begin with `/` and a name.
-    Relative {
-        /// The pattern.
-        pattern: String,
-    },
-    /// An element is no possible name of an actor.
-    Element {
-        /// The pattern.
-        pattern: String,
-        /// The fault of the element.
-        error: NameError,
-    },
-    /// `**` is not the last element.
-    RestInside {
-        /// The pattern.
-        pattern: String,
-    },
-    /// The same pattern is deployed twice.
-    Twice {
-        /// The pattern.
-        pattern: String,
-    },
-}
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PatternError::Relative { pattern } => write!(
-                f,
-                "{pattern:?} is no pattern of paths: begin with '/', and leave /user out, as in \"/shop/cache\""
-            ),
-            PatternError::Element { pattern, error } => {
-                write!(f, "{pattern:?} is no pattern of paths: {error}")
-            }
-            PatternError::RestInside { pattern } => {
-                write!(f, "{pattern:?} is no pattern of paths: '**' must be its last element")
-            }
-            PatternError::Twice { pattern } => write!(f, "{pattern:?} is deployed twice: join the two"),
-        }
-    }
-}
-
-impl std::error::Error for PatternError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            PatternError::Element { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
-
 /// The number of the level where patterns begin.
 const TOP: usize = 0;
 
@@ -299,20 +243,20 @@ impl Deployments {
     }
 
     /// Adds a section.
-    pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+    pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
         self.put(pattern, deployment, false)
     }
 
     /// Adds a section, or replaces the section of the same pattern.
     #[cfg(feature = "config")]
-    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), PatternError> {
+    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
         self.put(pattern, deployment, true)
     }
 
-    fn put(&mut self, pattern: &str, deployment: Deployment, replaces: bool) -> Result<(), PatternError> {
+    fn put(&mut self, pattern: &str, deployment: Deployment, replaces: bool) -> Result<(), BuildError> {
         let elements = pattern.strip_prefix('/').filter(|rest| !rest.is_empty());
         let Some(elements) = elements else {
-            return Err(PatternError::Relative { pattern: pattern.to_owned() });
+            return Err(BuildError::PatternRelative { pattern: pattern.to_owned() });
         };
         if elements.starts_with("user/") || elements.starts_with("system/") {
             // This is no error: an actor below `/user` may have such a name.
@@ -327,7 +271,7 @@ impl Deployments {
             let Some(element) = elements.next() else { break &mut self.levels[at].deployment };
             if element == "**" {
                 if elements.next().is_some() {
-                    return Err(PatternError::RestInside { pattern: pattern.to_owned() });
+                    return Err(BuildError::PatternRestInside { pattern: pattern.to_owned() });
                 }
                 break &mut self.levels[at].rest;
             }
@@ -349,7 +293,7 @@ impl Deployments {
             }
         };
         if place.is_some() && !replaces {
-            return Err(PatternError::Twice { pattern: pattern.to_owned() });
+            return Err(BuildError::DuplicateDeployment { pattern: pattern.to_owned() });
         }
         *place = Some(Section::new(pattern, deployment.clone()));
         self.written.insert(pattern.to_owned(), deployment);
@@ -400,14 +344,14 @@ impl Level {
     }
 }
 
-fn checked(pattern: &str, element: &str) -> Result<(), PatternError> {
-    check_name(element).map_err(|error| PatternError::Element { pattern: pattern.to_owned(), error })
+fn checked(pattern: &str, element: &str) -> Result<(), BuildError> {
+    check_name(element).map_err(|error| BuildError::PatternElement { pattern: pattern.to_owned(), error })
 }
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::path::error::NameFault;
+    use crate::path::error::NameError;
 
     /// Deployments whose dispatcher is named after the pattern.
     fn deployments(patterns: &[&str]) -> Deployments {
@@ -483,14 +427,14 @@ mod tests {
     fn bad_patterns_say_what_is_wrong() {
         let mut all = deployments(&["/a", "/b/**"]);
         let mut add = |pattern: &str| all.add(pattern, Deployment::new()).unwrap_err();
-        assert!(matches!(add("a/b"), PatternError::Relative { .. }));
-        assert!(matches!(add("/"), PatternError::Relative { .. }));
+        assert!(matches!(add("a/b"), BuildError::PatternRelative { .. }));
+        assert!(matches!(add("/"), BuildError::PatternRelative { .. }));
         assert!(
-            matches!(add("/a//b"), PatternError::Element { error, .. } if error.fault == NameFault::Empty)
+            matches!(add("/a//b"), BuildError::PatternElement { error, .. } if error == NameError::Empty)
         );
-        assert!(matches!(add("/a/ä"), PatternError::Element { .. }));
-        assert!(matches!(add("/a/**/b"), PatternError::RestInside { .. }));
-        assert!(matches!(add("/a"), PatternError::Twice { .. }));
+        assert!(matches!(add("/a/ä"), BuildError::PatternElement { .. }));
+        assert!(matches!(add("/a/**/b"), BuildError::PatternRestInside { .. }));
+        assert!(matches!(add("/a"), BuildError::DuplicateDeployment { .. }));
         assert_eq!(add("/b/**").to_string(), "\"/b/**\" is deployed twice: join the two");
     }
 }

@@ -5,7 +5,7 @@ use crate::path::error::PathError;
 use std::fmt;
 
 /// A section cannot apply to its actor, mostly a router. [`SpawnError::Section`](crate::SpawnError::Section) and
-/// [`BuildError::Section`](crate::core::build_error::BuildError::Section) hold the fault and name the key.
+/// [`BuildError::Section`](crate::settings::build_error::BuildError::Section) hold the fault and name the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SectionFault {

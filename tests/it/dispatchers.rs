@@ -3,7 +3,6 @@
 use crate::support::*;
 use pointsman::dispatch::{DispatcherKind, StartError};
 use pointsman::prelude::*;
-use pointsman::system::AliasFault;
 use pointsman::{BuildError, SpawnError};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -278,23 +277,29 @@ fn a_dispatcher_may_go_by_other_names() {
 
 #[test]
 fn an_alias_of_nothing_is_a_build_error_that_names_the_chain() {
-    let chain_of = |aliases: &[(&str, &str)]| {
+    let refused = |aliases: &[(&str, &str)]| {
         let builder = System::builder("alias").dispatcher("slow", Dispatcher::blocking());
         let build = aliases.iter().fold(builder, |builder, (alias, of)| builder.dispatcher_alias(alias, of));
-        let Err(BuildError::DispatcherAlias { chain, fault }) = build.build() else { panic!("{aliases:?}") };
-        (chain.join(" "), fault)
+        build.build().expect_err("no dispatcher is at the end")
     };
-    assert_eq!(chain_of(&[("a", "a")]), ("a a".into(), AliasFault::Circle));
-    assert_eq!(chain_of(&[("a", "b"), ("b", "c"), ("c", "b")]), ("a b c b".into(), AliasFault::Circle));
-    let (chain, fault) = chain_of(&[("fine", "slow"), ("a", "b"), ("b", "nobody")]);
-    assert_eq!(chain, "a b nobody");
-    let known = ["slow", "default", "fine", "a", "b"].map(String::from).to_vec();
-    assert_eq!(fault, AliasFault::Unknown { known });
+    for (aliases, expected) in
+        [(&[("a", "a")][..], "a a"), (&[("a", "b"), ("b", "c"), ("c", "b")], "a b c b")]
+    {
+        let error = refused(aliases);
+        assert!(
+            matches!(&error, BuildError::AliasCircle { chain } if chain.join(" ") == expected),
+            "{error}"
+        );
+    }
+    let error = refused(&[("fine", "slow"), ("a", "b"), ("b", "nobody")]);
+    let BuildError::AliasOfNothing { chain, known } = error else { panic!("{error}") };
+    assert_eq!(chain.join(" "), "a b nobody");
+    assert_eq!(known, ["slow", "default", "fine", "a", "b"]);
     // One step more than the bound.
     let names: Vec<String> = (0..21).map(|number| format!("a{number}")).chain(["slow".into()]).collect();
     let steps: Vec<_> = names.windows(2).map(|two| (two[0].as_str(), two[1].as_str())).collect();
-    let (chain, fault) = chain_of(&steps);
-    assert_eq!((chain.split(' ').count(), fault), (22, AliasFault::TooLong { max: 20 }));
+    let error = refused(&steps);
+    assert!(matches!(&error, BuildError::AliasTooLong { chain, max: 20 } if chain.len() == 22), "{error}");
     let taken = System::builder("alias").dispatcher_alias("a", "default").dispatcher_alias("a", "default");
     assert!(matches!(taken.build(), Err(BuildError::DuplicateDispatcher { name }) if name == "a"));
     let taken =
@@ -304,19 +309,16 @@ fn an_alias_of_nothing_is_a_build_error_that_names_the_chain() {
 
 #[test]
 fn a_dispatcher_has_a_name_that_threads_can_have() {
-    use pointsman::path::NameFault::{Character, Empty};
-    for (name, expected) in [
-        ("", Empty),
-        ("a\0b", Character { character: '\0', position: 1 }),
-        ("line\n", Character { character: '\n', position: 4 }),
-    ] {
+    use pointsman::path::NameError::{Character, Empty};
+    let control = |name: &str, character, position| Character { name: name.into(), character, position };
+    for (name, expected) in
+        [("", Empty), ("a\0b", control("a\0b", '\0', 1)), ("line\n", control("line\n", '\n', 4))]
+    {
         let as_dispatcher = System::builder("names").dispatcher(name, Dispatcher::pinned());
         let as_alias = System::builder("names").dispatcher_alias(name, "default");
         for builder in [as_dispatcher, as_alias] {
-            let Err(BuildError::DispatcherName { name: refused, fault }) = builder.build() else {
-                panic!("{name:?}")
-            };
-            assert_eq!((refused.as_str(), fault), (name, expected));
+            let Err(BuildError::DispatcherName(error)) = builder.build() else { panic!("{name:?}") };
+            assert_eq!(error, expected);
         }
     }
 }

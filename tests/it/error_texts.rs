@@ -6,7 +6,7 @@ use pointsman::ask::AttemptEnd;
 use pointsman::dead_letters::AnyDeadLetter;
 use pointsman::dispatch::{DispatcherKind, StartError};
 use pointsman::mailbox::MailboxFault;
-use pointsman::path::{NameError, NameFault, PathError};
+use pointsman::path::{NameError, PathError};
 use pointsman::pattern::{BackoffError, PipeError};
 use pointsman::prelude::*;
 use pointsman::routing::goakt::RouterError;
@@ -262,7 +262,7 @@ fn a_router_in_goakts_words_that_is_not_spawned_is_named_with_its_fault() {
 #[test]
 fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it() {
     let path = || "/user/a".to_owned();
-    let name = NameError { name: "a b".into(), fault: NameFault::Character { character: ' ', position: 1 } };
+    let name = NameError::Character { name: "a b".into(), character: ' ', position: 1 };
     let resizer = || ResizerError::parameter("target", -1, "at least 0");
     for (error, parts, behind) in [
         (SpawnError::from(name.clone()), &["\"a b\"", "' ' at byte 1"][..], Some(name.to_string())),

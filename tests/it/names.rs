@@ -3,7 +3,7 @@
 use crate::support::*;
 use pointsman::SpawnError;
 use pointsman::actor::ActorBuilder;
-use pointsman::path::NameFault;
+use pointsman::path::NameError;
 use pointsman::prelude::*;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
@@ -13,15 +13,15 @@ fn bad_names_are_refused_with_the_fault_and_leave_nothing_behind() {
     let stage = Stage::turns();
     let living = stage.system.living_actors();
     for (name, fault) in [
-        ("", NameFault::Empty),
-        ("$a", NameFault::Reserved),
-        ("a/b", NameFault::Character { character: '/', position: 1 }),
-        ("a b", NameFault::Character { character: ' ', position: 1 }),
-        ("50%", NameFault::Character { character: '%', position: 2 }),
-        ("é", NameFault::Character { character: 'é', position: 0 }),
+        ("", NameError::Empty),
+        ("$a", NameError::Reserved { name: "$a".into() }),
+        ("a/b", NameError::Character { name: "a/b".into(), character: '/', position: 1 }),
+        ("a b", NameError::Character { name: "a b".into(), character: ' ', position: 1 }),
+        ("50%", NameError::Character { name: "50%".into(), character: '%', position: 2 }),
+        ("é", NameError::Character { name: "é".into(), character: 'é', position: 0 }),
     ] {
         match stage.system.actor(name).spawn(stage.role("a").recipe()) {
-            Err(SpawnError::Name(error)) => assert_eq!((error.name.as_str(), error.fault), (name, fault)),
+            Err(SpawnError::Name(error)) => assert_eq!(error, fault),
             other => panic!("{name:?}: {other:?}"),
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use pointsman::ask::{Answerable, Attempt};
-use pointsman::config::ConfigError;
 use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -462,7 +461,7 @@ fn a_section_names_the_queue_of_a_balancing_pool() {
             "#
         );
         let builder = System::builder("queue").config(&file)?;
-        Ok::<_, ConfigError>(builder.build().expect("sound settings"))
+        Ok::<_, BuildError>(builder.build().expect("sound settings"))
     };
     let unknown = saying("three").unwrap_err().to_string();
     assert!(unknown.contains("deployment.\"/*\".router.queue") && unknown.contains("two"), "{unknown}");
@@ -787,7 +786,7 @@ fn a_logic_that_delivers_to_whom_it_knows_itself_makes_a_group_without_routees()
 fn a_name_that_nobody_gave_a_logic_is_refused_at_the_start_with_those_that_are_known() {
     let builder = || System::builder("names").routing_logic::<Job, _>("favourite", favourite);
     let toml = "[deployment.\"/a/*\".router]\nrouter = \"favorite\"";
-    let Err(ConfigError::Key { key, fault }) = builder().config(toml) else { panic!("it is accepted") };
+    let Err(BuildError::ConfigKey { key, fault }) = builder().config(toml) else { panic!("it is accepted") };
     assert_eq!(key, "deployment.\"/a/*\".router.router");
     for known in
         ["\"favorite\"", "\"favourite\"", "\"from-code\"", "\"tail-chopping-group\"", "\"two-choices-pool\""]
@@ -892,7 +891,7 @@ fn names_and_paths_in_code_are_checked_when_the_system_starts_with_the_words_of_
         let coded = builder().deploy("/a", says).build().unwrap_err();
         let BuildError::Section { key: at, fault: coded } = coded else { panic!("{coded}") };
         let toml = format!("[deployment.\"/a\"]\n{toml}");
-        let Err(ConfigError::Key { key: in_file, fault: read }) = builder().config(&toml) else {
+        let Err(BuildError::ConfigKey { key: in_file, fault: read }) = builder().config(&toml) else {
             panic!("it is accepted: {toml}")
         };
         assert_eq!((&at, &in_file), (&key, &key));
@@ -956,7 +955,7 @@ fn a_file_is_refused_with_the_full_path_of_the_key_what_stands_there_and_what_ma
         ("options = { x = [] }", "deployment.\"/a\".router.options.x", "a text, a number"),
     ] {
         let toml = format!("[deployment.\"/a\".router]\n{toml}");
-        let Err(ConfigError::Key { key: at, fault }) = System::builder("refused").config(&toml) else {
+        let Err(BuildError::ConfigKey { key: at, fault }) = System::builder("refused").config(&toml) else {
             panic!("it is accepted: {toml}")
         };
         assert_eq!(at, key, "{fault}");
@@ -979,7 +978,7 @@ fn the_file_wins_over_the_deployment_in_code_key_by_key_and_both_over_the_code()
     assert_eq!(router.routees().unwrap().len(), 5);
     router.tell(1u64);
     assert_eq!(gone(&system, &got).len(), 1);
-    let printed = system.settings().to_string();
+    let printed = system.settings();
     for line in ["router = \"round-robin-pool\"", "nr-of-instances = 5", "within = \"1s\""] {
         assert!(printed.lines().any(|printed| printed == line), "{printed}");
     }
@@ -1155,13 +1154,13 @@ fn a_dispatcher_for_one_pool_starts_with_the_system_and_is_for_routees_for_which
     let thread = runs_in("b", Some("default"));
     assert!(thread.starts_with("own-default"), "{thread}");
     // It prints as what it is, and changes key by key.
-    let printed = system.settings().to_string();
+    let printed = system.settings();
     assert!(printed.contains("[dispatcher.\"deployment./pools/**.pool-dispatcher\"]"), "{printed}");
     let again = System::builder("own").config(&printed).unwrap().build().unwrap();
-    assert_eq!(again.settings().to_string(), printed);
+    assert_eq!(again.settings(), printed);
     let more = "[deployment.\"/pools/**\".router.pool-dispatcher]\nthreads-min = 2";
     let changed = System::builder("own").config(toml).unwrap().config(more).unwrap().build().unwrap();
-    let changed = changed.settings().to_string();
+    let changed = changed.settings();
     assert!(changed.contains("threads-min = 2\nthreads-max = 3"), "{changed}");
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }
@@ -1341,7 +1340,7 @@ fn akkas_word_for_virtual_nodes_is_understood() {
     let toml = "[deployment.\"/a\".router]\nvirtual-nodes-factor = 7";
     let coded = Deployment::new().router(RouterSettings::new().virtual_nodes(3));
     for builder in [System::builder("words"), System::builder("words").deploy("/a", coded)] {
-        let printed = builder.config(toml).unwrap().build().unwrap().settings().to_string();
+        let printed = builder.config(toml).unwrap().build().unwrap().settings();
         assert!(printed.contains("\nvirtual-nodes = 7\n"), "{printed}");
     }
 }
@@ -1391,7 +1390,7 @@ fn all_that_is_said_of_routers_prints_and_reads_again() {
         .option("copies", 3);
     let deployment = Deployment::new().router(says);
     let system = System::builder("all").deploy("/a", deployment).build().unwrap();
-    let printed = system.settings().to_string();
+    let printed = system.settings();
     // The number of keys of all three structures.
     let section =
         printed.split("[deployment.\"/a\".router]").nth(1).unwrap().split("[shutdown]").next().unwrap();
@@ -1401,7 +1400,7 @@ fn all_that_is_said_of_routers_prints_and_reads_again() {
         "{section}"
     );
     let again = System::builder("all").config(&printed).unwrap().build().unwrap();
-    assert_eq!(again.settings().to_string(), printed);
+    assert_eq!(again.settings(), printed);
 }
 
 #[test]

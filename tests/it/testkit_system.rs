@@ -95,7 +95,7 @@ fn one_seed_is_one_course_and_other_seeds_are_others() {
 fn what_cannot_be_built_is_an_error_or_a_panic_with_it() {
     let plan = || TestSystem::builder().configure(|builder| builder.dispatcher_alias("a", "nothing"));
     let error = plan().try_build().unwrap_err();
-    assert!(matches!(error, BuildError::DispatcherAlias { .. }), "{error}");
+    assert!(matches!(error, BuildError::AliasOfNothing { .. }), "{error}");
     let panic = panic_of(|| drop(plan().build()));
     assert_eq!(panic, format!("cannot build the test system: {error}"));
     // The thread is free for the next one.

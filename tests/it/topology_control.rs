@@ -156,7 +156,7 @@ mod configured {
         let notes =
             ["a validates size = 1", "b validates size = 2", "a updates size = 1", "b updates size = 2"];
         assert_eq!(whole.notes(), notes);
-        assert!(whole.stage.system.settings().to_string().contains("[topology.b]\nsize = 2"));
+        assert!(whole.stage.system.settings().contains("[topology.b]\nsize = 2"));
         whole.stage.end(&["a stopped", "b stopped"]);
     }
 

@@ -417,7 +417,7 @@ fn links_to_items_become_their_text() {
         ("[order](crate::Mailbox#order)", "order"),
         ("[there is\n[nothing] `]`](crate::a::B::c())", "there is\n[nothing] `]`"),
         ("[`ask`](TestSystem::ask)", "`ask`"),
-        ("[errors](ConfigError)", "errors"),
+        ("[errors](BuildError)", "errors"),
         ("[a](struct@B) [c](d!)", "a c"),
         ("[`Context::spawn`]", "`Context::spawn`"),
         ("[`Self::x`], [`f()`] and [`Vec<Option<T>>`]", "`Self::x`, `f()` and `Vec<Option<T>>`"),

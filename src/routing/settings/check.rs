@@ -1,6 +1,6 @@
 //! The checks of a section that hold for any router.
 
-use crate::core::build_error::BuildError;
+use crate::settings::build_error::BuildError;
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::default::DefaultResizer;

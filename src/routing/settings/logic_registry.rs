@@ -1,9 +1,9 @@
 //! Logics of the users' own, by their names in sections.
 
-use crate::core::build_error::BuildError;
 use crate::core::extensions::Extension;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::apply::{FROM_CODE, Kind};
+use crate::settings::build_error::BuildError;
 use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
 use crate::util::panic::Guarded;

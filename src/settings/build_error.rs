@@ -2,11 +2,12 @@
 
 use crate::dispatch::dispatcher::DispatcherKind;
 use crate::mailbox::kind::MailboxFault;
-use crate::path::error::NameFault;
+use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
 use std::fmt;
 
-/// The reason why a system could not be started.
+/// The reason why a system could not be started, or why a configuration was not accepted. The error of a key names the
+/// key, its value, and the allowed values.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -21,21 +22,50 @@ pub enum BuildError {
         name: String,
     },
     /// A dispatcher, or an alias of one, has a name that threads cannot have.
-    DispatcherName {
-        /// The name.
-        name: String,
-        /// The fault of the name.
-        fault: NameFault,
+    DispatcherName(NameError),
+    /// An alias of a dispatcher leads in a circle.
+    #[doc(alias = "AliasFault")]
+    AliasCircle {
+        /// The names on the way, from the alias to the first name that comes a second time.
+        chain: Vec<String>,
     },
-    /// An alias leads to no dispatcher.
-    DispatcherAlias {
+    /// An alias leads to a name that is neither a dispatcher's nor an alias.
+    AliasOfNothing {
         /// The names on the way, from the alias to the last one.
         chain: Vec<String>,
-        /// The fault of the alias.
-        fault: AliasFault,
+        /// The names that exist.
+        known: Vec<String>,
     },
-    /// A deployment names an invalid path.
-    Deployment(crate::settings::deployment::PatternError),
+    /// There are too many aliases on the way to a dispatcher.
+    AliasTooLong {
+        /// The names on the way, as far as they were followed.
+        chain: Vec<String>,
+        /// The largest number of steps.
+        max: usize,
+    },
+    /// The pattern of a deployment does not begin with `/` and a name.
+    #[doc(alias = "PatternError")]
+    PatternRelative {
+        /// The pattern.
+        pattern: String,
+    },
+    /// An element in the pattern of a deployment is no possible name of an actor.
+    PatternElement {
+        /// The pattern.
+        pattern: String,
+        /// The fault of the element.
+        error: NameError,
+    },
+    /// `**` is not the last element in the pattern of a deployment.
+    PatternRestInside {
+        /// The pattern.
+        pattern: String,
+    },
+    /// The same pattern is deployed twice.
+    DuplicateDeployment {
+        /// The pattern.
+        pattern: String,
+    },
     /// Two mailboxes have the same name.
     DuplicateMailbox {
         /// The name.
@@ -73,6 +103,29 @@ pub enum BuildError {
         /// The fault of the section.
         fault: crate::settings::section_fault::SectionFault,
     },
+    /// The configuration file could not be read.
+    #[cfg(feature = "config")]
+    #[doc(alias = "ConfigError")]
+    ConfigFile {
+        /// The file.
+        file: std::path::PathBuf,
+        /// The error of the file system.
+        error: std::io::Error,
+    },
+    /// The text of a configuration is not TOML.
+    #[cfg(feature = "config")]
+    ConfigSyntax {
+        /// The fault with line and column; without them if the text is nested too deeply.
+        fault: String,
+    },
+    /// A key of a configuration is unknown, or has a value that is not allowed.
+    #[cfg(feature = "config")]
+    ConfigKey {
+        /// The key with the sections around it, such as `dispatcher.io.threads`.
+        key: String,
+        /// The value and the allowed values.
+        fault: String,
+    },
     /// A routing logic was given a name that it cannot have.
     RoutingLogic {
         /// The name.
@@ -84,24 +137,6 @@ pub enum BuildError {
     ZeroInboxCapacity,
     /// The phases of the coordinated shutdown depend on each other in a circle.
     PhaseCycle(crate::settings::phases::PhaseCycle),
-}
-
-/// The reason why an alias leads to no dispatcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AliasFault {
-    /// A name comes twice on the way.
-    Circle,
-    /// The last name is neither a dispatcher's nor an alias.
-    Unknown {
-        /// The names that exist.
-        known: Vec<String>,
-    },
-    /// There are too many aliases on the way.
-    TooLong {
-        /// The largest number of steps.
-        max: usize,
-    },
 }
 
 impl fmt::Display for BuildError {
@@ -117,29 +152,39 @@ impl fmt::Display for BuildError {
                     "two dispatchers are named {name:?}: give each a name of its own, and call `config` last"
                 )
             }
-            BuildError::DispatcherName { name, fault: NameFault::Character { character, position } } => {
+            BuildError::DispatcherName(NameError::Character { name, character, position }) => {
                 write!(
                     f,
                     "dispatcher {name:?}: character {character:?} at byte {position} cannot be in a thread's name, \
                  leave control characters out"
                 )
             }
-            BuildError::DispatcherName { name, fault: _ } => {
-                write!(f, "dispatcher {name:?}: its name is empty, give at least one character")
+            BuildError::DispatcherName(_) => {
+                f.write_str("dispatcher \"\": its name is empty, give at least one character")
             }
-            BuildError::DispatcherAlias { chain, fault } => {
-                write!(f, "dispatcher alias {}: ", chain.join(" -> "))?;
-                match fault {
-                    AliasFault::Circle => {
-                        f.write_str("it leads in a circle, let one of them be a dispatcher")
-                    }
-                    AliasFault::Unknown { known } => {
-                        write!(f, "the last one does not exist, declare it or choose one of {known:?}")
-                    }
-                    AliasFault::TooLong { max } => {
-                        write!(f, "it is longer than {max} steps, let it name the dispatcher itself")
-                    }
-                }
+            BuildError::AliasCircle { chain } => {
+                write_alias(f, chain, "it leads in a circle, let one of them be a dispatcher")
+            }
+            BuildError::AliasOfNothing { chain, known } => {
+                let fault = format!("the last one does not exist, declare it or choose one of {known:?}");
+                write_alias(f, chain, &fault)
+            }
+            BuildError::AliasTooLong { chain, max } => {
+                let fault = format!("it is longer than {max} steps, let it name the dispatcher itself");
+                write_alias(f, chain, &fault)
+            }
+            BuildError::PatternRelative { pattern } => write!(
+                f,
+                "{pattern:?} is no pattern of paths: begin with '/', and leave /user out, as in \"/shop/cache\""
+            ),
+            BuildError::PatternElement { pattern, error } => {
+                write!(f, "{pattern:?} is no pattern of paths: {error}")
+            }
+            BuildError::PatternRestInside { pattern } => {
+                write!(f, "{pattern:?} is no pattern of paths: '**' must be its last element")
+            }
+            BuildError::DuplicateDeployment { pattern } => {
+                write!(f, "{pattern:?} is deployed twice: join the two")
             }
             BuildError::DuplicateMailbox { name } => {
                 write!(f, "two mailboxes are named {name:?}: give each a name of its own")
@@ -153,8 +198,15 @@ impl fmt::Display for BuildError {
             BuildError::Timers(error) => {
                 write!(f, "the thread of the timers: {error}, let this process have one more thread")
             }
-            BuildError::Deployment(error) => error.fmt(f),
             BuildError::Section { key, fault } => write!(f, "key `{key}`: {fault}"),
+            #[cfg(feature = "config")]
+            BuildError::ConfigFile { file, error } => {
+                write!(f, "cannot read the configuration file {}: {error}", file.display())
+            }
+            #[cfg(feature = "config")]
+            BuildError::ConfigSyntax { fault } => write!(f, "the configuration is no TOML: {fault}"),
+            #[cfg(feature = "config")]
+            BuildError::ConfigKey { key, fault } => write!(f, "configuration key `{key}`: {fault}"),
             BuildError::RoutingLogic { name, fault } => {
                 write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
             }
@@ -164,12 +216,19 @@ impl fmt::Display for BuildError {
     }
 }
 
+/// Writes the fault of an alias of a dispatcher behind the names on its way.
+fn write_alias(f: &mut fmt::Formatter<'_>, chain: &[String], fault: &str) -> fmt::Result {
+    write!(f, "dispatcher alias {}: {fault}", chain.join(" -> "))
+}
+
 impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             BuildError::Dispatcher { error, .. } | BuildError::Timers(error) => Some(error),
-            BuildError::Deployment(error) => Some(error),
+            BuildError::PatternElement { error, .. } => Some(error),
             BuildError::PhaseCycle(error) => Some(error),
+            #[cfg(feature = "config")]
+            BuildError::ConfigFile { error, .. } => Some(error),
             BuildError::Mailbox { fault, .. } => Some(fault),
             _ => None,
         }
