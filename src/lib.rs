@@ -178,15 +178,13 @@ mod util;
 pub mod dead_letters {
     pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
     pub use crate::core::dead_letter_log::DeadLetterLog;
-    pub use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists};
-    pub use crate::core::dead_letters::{
-        AnyDeadLetter, DeadLetters, Dropped, SuppressedDeadLetter, Unhandled,
-    };
+    pub use crate::core::dead_letter_sinks::DeadLetterSinkExists;
+    pub use crate::core::dead_letters::{DeadLetters, SuppressedDeadLetter};
 }
 
 /// The event stream: actors subscribe to the types of event that they want.
 pub mod events {
-    pub use crate::core::event_stream::{EventGroup, EventStream, EventTypes, Subscription};
+    pub use crate::core::event_stream::{EventGroup, EventStream, Subscription};
 }
 
 /// Supervision: what a parent does about a failed child.

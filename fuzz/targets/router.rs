@@ -11,7 +11,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
 use pointsman::SendError;
-use pointsman::dead_letters::{DeadLetterLog, DeadLetterMessage};
+use pointsman::dead_letters::DeadLetterLog;
 use pointsman::events::Subscription;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
     fn new(system: &'a TestSystem, choice: u8) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: DeadLetterMessage<Note>| _ = letters.send(it.message);
+        let take = move |note: Note, _| _ = letters.send(note);
         let sink = system.dead_letters().take_by::<Note>(|_| {}, take).expect("the only one");
         let of_pool = log.clone();
         let (stays, failure_stops) = (choice & 1 != 0, choice & 2 != 0);

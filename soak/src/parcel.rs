@@ -2,7 +2,7 @@
 
 use crate::books::{Books, Count};
 use pointsman::ActorRef;
-use pointsman::dead_letters::DeadLetterMessage;
+use pointsman::DeadLetter;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -53,12 +53,12 @@ impl Parcel {
     }
 
     /// Handed over by the dead letters.
-    pub fn bury(undelivered: DeadLetterMessage<Self>) {
-        let end = match undelivered.letter.reason {
+    pub fn bury(self, letter: DeadLetter) {
+        let end = match letter.reason {
             pointsman::DeadLetterReason::Dropped => Count::Dropped,
             _ => Count::Dead,
         };
-        undelivered.message.end(end);
+        self.end(end);
     }
 
     /// Sends it in one of the two ways.

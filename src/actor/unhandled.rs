@@ -1,11 +1,12 @@
 //! Messages that an actor gets and does not handle.
 
 use crate::actor::context::Context;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::util::panic::drop_guarded;
 
 impl<M: Send + 'static> Context<M> {
-    /// Declares that this actor does not handle `message`, and drops it. [`Unhandled`](crate::dead_letters::Unhandled) is published,
-    /// and logged as dead letters are. The ledger counts the message as handled, because the actor got it. An ask fails
+    /// Declares that this actor does not handle `message`, and drops it. A [`DeadLetter`](crate::DeadLetter) with the
+    /// reason [`Unhandled`](DeadLetterReason::Unhandled) is published and logged. The ledger counts the message as handled, because the actor got it. An ask fails
     /// with [`AskError::NoReply`](crate::AskError::NoReply).
     ///
     /// ```
@@ -29,7 +30,8 @@ impl<M: Send + 'static> Context<M> {
     /// # let _ = LampMsg::Dim(3);
     /// ```
     pub fn unhandled<T>(&self, message: T) {
-        self.core().system.dead_letters().publish_unhandled(|| self.path(), std::any::type_name::<T>());
+        let letters = self.core().system.dead_letters();
+        letters.publish(DeadLetterReason::Unhandled, std::any::type_name::<T>(), || self.path());
         drop_guarded(message);
     }
 }

@@ -2,7 +2,8 @@
 //! messages themselves.
 
 use crate::ask::fork::{Answerable, Attempt};
-use crate::core::dead_letter_sinks::{DeadLetterMessage, DeadLetterSinkExists, Mark, Sink};
+use crate::core::dead_letter::DeadLetter;
+use crate::core::dead_letter_sinks::{DeadLetterSinkExists, Mark, Sink};
 use crate::core::dead_letters::DeadLetters;
 use crate::core::event_stream::Subscription;
 use std::any::TypeId;
@@ -37,7 +38,7 @@ impl DeadLetters {
         self.rules.mark(Mark(Box::new(is_suppressed)));
     }
 
-    /// Hands every undelivered message of type `M` to `sink`, instead of dropping it: refused messages, messages left
+    /// Hands every undelivered message of type `M` to `sink`, with its letter, instead of dropping it: refused messages, messages left
     /// in a mailbox, and messages that a full mailbox drops. Each is handed over once, after the ledger has counted it
     /// (it stays a dead letter) and the subscribers have been told. The sink ends when the subscription is dropped.
     ///
@@ -77,8 +78,8 @@ impl DeadLetters {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
     /// let (sender, left_over) = mpsc::channel();
-    /// let _subscription = system.dead_letters().take::<DeskMsg>(move |undelivered| {
-    ///     let _ = sender.send(undelivered.message);
+    /// let _subscription = system.dead_letters().take::<DeskMsg>(move |message, _letter| {
+    ///     let _ = sender.send(message);
     /// })?;
     /// let desk = system.actor("desk").spawn(|| Desk)?;
     /// desk.stop();
@@ -98,9 +99,10 @@ impl DeadLetters {
     ///
     /// `sink` runs on the thread that met the dead letter, and should be short. Messages that become dead letters while
     /// a sink or a subscriber runs on the same thread are counted and dropped, so there is no endless circle.
+    #[doc(alias = "DeadLetterMessage")]
     pub fn take<M: Answerable + Send + 'static>(
         &self,
-        sink: impl Fn(DeadLetterMessage<M>) + Send + Sync + 'static,
+        sink: impl Fn(M, DeadLetter) + Send + Sync + 'static,
     ) -> Result<Subscription, DeadLetterSinkExists> {
         let close = |message: &mut M| {
             message.fork(&Attempt::refused());
@@ -117,7 +119,7 @@ impl DeadLetters {
     pub fn take_by<M: Send + 'static>(
         &self,
         close: impl Fn(&mut M) + Send + Sync + 'static,
-        sink: impl Fn(DeadLetterMessage<M>) + Send + Sync + 'static,
+        sink: impl Fn(M, DeadLetter) + Send + Sync + 'static,
     ) -> Result<Subscription, DeadLetterSinkExists> {
         self.rules.add_sink(StdArc::new(Sink { close: Box::new(close), take: Box::new(sink) }))?;
         let rules = StdArc::downgrade(&self.rules);

@@ -3,8 +3,12 @@
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
-/// A message that no recipient took, or that a full mailbox dropped. An event; the message itself goes to the
+/// A message that no recipient took, that a full mailbox dropped, or that its actor did not handle; the
+/// [reason](Self::reason) says which. An event; the message itself goes to the
 /// [sink](crate::dead_letters::DeadLetters::take) of its type, or is gone.
+#[doc(alias = "AnyDeadLetter")]
+#[doc(alias = "Dropped")]
+#[doc(alias = "Unhandled")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeadLetter {
@@ -26,6 +30,9 @@ pub enum DeadLetterReason {
     Full,
     /// The mailbox was full and dropped a message by its policy (counted as dropped, not as dead-lettered).
     Dropped,
+    /// The actor got the message and did not handle it: [`Context::unhandled`](crate::Context::unhandled). Counted as
+    /// handled, not as dead-lettered.
+    Unhandled,
     /// The message was unwanted when its turn came, in an actor that [skips](crate::Context::skip_unwanted) such
     /// messages: its asker has gone, or its deadline is over. Counted as skipped, not as dead-lettered.
     Expired,
@@ -73,6 +80,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Stopped => "stopped",
             DeadLetterReason::Full => "mailbox full",
             DeadLetterReason::Dropped => "dropped by a full mailbox",
+            DeadLetterReason::Unhandled => "unhandled",
             DeadLetterReason::Expired => {
                 "expired: its asker had gone or its time was over before its turn came; give it more time"
             }

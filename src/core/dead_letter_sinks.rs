@@ -10,22 +10,6 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A message that no recipient took, handed to the sink of its type; see
-/// [`DeadLetters::take`](crate::dead_letters::DeadLetters::take).
-#[non_exhaustive]
-pub struct DeadLetterMessage<M> {
-    /// The message. Its reply port, if it has one, is closed: the asker has been told already.
-    pub message: M,
-    /// The intended recipient, and the reason why the message was not taken.
-    pub letter: DeadLetter,
-}
-
-impl<M> fmt::Debug for DeadLetterMessage<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Undelivered").field("letter", &self.letter).finish_non_exhaustive()
-    }
-}
-
 /// The error of a second sink for the same type of message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -66,7 +50,7 @@ pub(crate) struct Mark<M>(pub(crate) Box<dyn Fn(&M) -> bool + Send + Sync>);
 /// Takes the messages of a single type.
 pub(crate) struct Sink<M> {
     pub(crate) close: Box<dyn Fn(&mut M) + Send + Sync>,
-    pub(crate) take: Box<dyn Fn(DeadLetterMessage<M>) + Send + Sync>,
+    pub(crate) take: Box<dyn Fn(M, DeadLetter) + Send + Sync>,
 }
 
 impl<M> Sink<M> {
@@ -75,7 +59,7 @@ impl<M> Sink<M> {
     pub(crate) fn take(&self, mut message: M, letter: DeadLetter) {
         quietly(move || {
             (self.close)(&mut message);
-            (self.take)(DeadLetterMessage { message, letter });
+            (self.take)(message, letter);
         });
     }
 }

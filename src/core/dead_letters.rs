@@ -8,7 +8,7 @@
 use crate::core::dead_letter::{DeadLetter, DeadLetterReason, nowhere};
 use crate::core::dead_letter_log::LetterLog;
 use crate::core::dead_letter_sinks::Rules;
-use crate::core::event_stream::{ByFunction, EventGroup, EventStream, EventTypes, Subscriber, Subscription};
+use crate::core::event_stream::{EventStream, Subscription};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -23,103 +23,10 @@ use std::sync::Arc as StdArc;
 #[derive(Debug, Clone)]
 pub struct SuppressedDeadLetter(pub DeadLetter);
 
-/// A message that was dropped on purpose, by a full mailbox with such a policy. An event.
-#[derive(Debug, Clone)]
-pub struct Dropped(pub DeadLetter);
-
-/// A message that its actor got and did not handle; see [`Context::unhandled`](crate::Context::unhandled). An event.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Unhandled {
-    /// The actor that did not handle the message.
-    pub recipient: ActorPath,
-    /// The name of the message's type.
-    pub message_type: &'static str,
-}
-
-/// `u64 to /user/cache: unhandled`.
-impl fmt::Display for Unhandled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}: unhandled", self.message_type, self.recipient)
-    }
-}
-
-/// Every message that was not delivered or not handled: the group of the four kinds of events about them.
-///
-/// ```
-/// use pointsman::dead_letters::AnyDeadLetter;
-/// # use pointsman::prelude::*;
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let system = System::builder("demo").build()?;
-/// let _subscription = system.events().on_group(|letter: &AnyDeadLetter| eprintln!("{letter}"));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum AnyDeadLetter {
-    /// No recipient took it.
-    DeadLetter(DeadLetter),
-    /// No recipient took it, and it is suppressed.
-    Suppressed(SuppressedDeadLetter),
-    /// A full mailbox dropped it on purpose.
-    Dropped(Dropped),
-    /// Its actor did not handle it.
-    Unhandled(Unhandled),
-}
-
-impl fmt::Display for AnyDeadLetter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DeadLetter(letter)
-            | Self::Suppressed(SuppressedDeadLetter(letter))
-            | Self::Dropped(Dropped(letter)) => letter.fmt(f),
-            Self::Unhandled(unhandled) => unhandled.fmt(f),
-        }
-    }
-}
-
-impl From<DeadLetter> for AnyDeadLetter {
-    fn from(letter: DeadLetter) -> Self {
-        Self::DeadLetter(letter)
-    }
-}
-
-impl From<SuppressedDeadLetter> for AnyDeadLetter {
-    fn from(letter: SuppressedDeadLetter) -> Self {
-        Self::Suppressed(letter)
-    }
-}
-
-impl From<Dropped> for AnyDeadLetter {
-    fn from(letter: Dropped) -> Self {
-        Self::Dropped(letter)
-    }
-}
-
-impl From<Unhandled> for AnyDeadLetter {
-    fn from(unhandled: Unhandled) -> Self {
-        Self::Unhandled(unhandled)
-    }
-}
-
-impl EventGroup for AnyDeadLetter {
-    fn members(members: &mut EventTypes<Self>) {
-        members.add::<DeadLetter>().add::<SuppressedDeadLetter>().add::<Dropped>().add::<Unhandled>();
-    }
-}
-
 /// Returns whether messages of type `M` are such events themselves. Such a message that cannot be delivered is counted,
 /// and not published.
 fn is_letter<M: 'static>() -> bool {
-    [
-        TypeId::of::<DeadLetter>(),
-        TypeId::of::<SuppressedDeadLetter>(),
-        TypeId::of::<Dropped>(),
-        TypeId::of::<Unhandled>(),
-        TypeId::of::<AnyDeadLetter>(),
-    ]
-    .contains(&TypeId::of::<M>())
+    [TypeId::of::<DeadLetter>(), TypeId::of::<SuppressedDeadLetter>()].contains(&TypeId::of::<M>())
 }
 
 /// The dead letters of a single system.
@@ -158,8 +65,9 @@ impl DeadLetters {
         Self { events, log, rules: StdArc::default(), is_ending: AtomicBool::new(false) }
     }
 
-    /// Calls `subscriber` for each dead and each dropped letter from now on, on the thread that met it. Suppressed
-    /// letters are left out. Actors subscribe to the [event stream](crate::SystemRef::events).
+    /// Calls `subscriber` for each letter from now on, on the thread that met it; the letter's
+    /// [reason](DeadLetter::reason) tells undelivered, dropped and unhandled messages apart. Suppressed letters are left
+    /// out. Actors subscribe to the [event stream](crate::SystemRef::events).
     ///
     /// Two kinds of letters are counted and not shown: a letter met on a thread that is showing another letter (of a
     /// message that a subscriber sends), and a letter met while the thread-local values of its thread are being
@@ -175,15 +83,7 @@ impl DeadLetters {
     /// # }
     /// ```
     pub fn subscribe(&self, subscriber: impl Fn(&DeadLetter) + Send + Sync + 'static) -> Subscription {
-        let subscriber = StdArc::new(subscriber);
-        let shown = subscriber.clone();
-        let dead = ByFunction::new(move |letter: &DeadLetter| shown(letter));
-        let dropped = ByFunction::new(move |Dropped(letter): &Dropped| subscriber(letter));
-        let entries: Vec<(TypeId, StdArc<dyn Subscriber>)> = vec![
-            (TypeId::of::<DeadLetter>(), StdArc::new(dead)),
-            (TypeId::of::<Dropped>(), StdArc::new(dropped)),
-        ];
-        self.events.add_function(TypeId::of::<DeadLetter>(), entries)
+        self.events.on(subscriber)
     }
 
     /// Ends the logging from now on, unless the settings say otherwise.
@@ -239,36 +139,14 @@ impl DeadLetters {
         unread(|| drop_guarded(left));
     }
 
-    /// Publishes that an actor did not handle its message.
-    pub(crate) fn publish_unhandled(
-        &self,
-        recipient: impl FnOnce() -> ActorPath,
-        message_type: &'static str,
-    ) {
-        if !self.is_watched() {
-            return;
-        }
-        let Some(_telling) = Telling::begin() else { return };
-        let unhandled = Unhandled { recipient: recipient(), message_type };
-        self.note(&unhandled);
-        self.events.publish(&unhandled);
-    }
-
     fn show(&self, letter: DeadLetter, is_suppressed: bool) {
         if is_suppressed {
             return self.events.publish(&SuppressedDeadLetter(letter));
         }
-        self.note(&letter);
-        match letter.reason {
-            DeadLetterReason::Dropped => self.events.publish(&Dropped(letter)),
-            _ => self.events.publish(&letter),
-        }
-    }
-
-    fn note(&self, letter: &dyn fmt::Display) {
         // Ordering: Relaxed; see `system_ends`.
         let is_ending = self.is_ending.load(Ordering::Relaxed);
-        quietly(|| self.log.note(letter, is_ending));
+        quietly(|| self.log.note(&letter, is_ending));
+        self.events.publish(&letter);
     }
 }
 

@@ -7,8 +7,8 @@
 //! The comparison of two references may call user code. So it is done without the lock, and each reference has a
 //! number: under the lock, entries are compared by the numbers of their references.
 //!
-//! Akka matches a type and its subtypes. Here a type that stands for several types is an [`EventGroup`], and a
-//! subscriber of the group is entered under each of its members.
+//! Akka matches a type and its subtypes. Here an [`EventGroup`] stands for several types, and a subscriber of the group is
+//! entered under each of them.
 //!
 //! A reference may be entered under one type several times, by the type and by groups. It is told once, by the first of
 //! these entries. The others are kept as *followers*: the next of them tells the reference when the first is taken
@@ -25,9 +25,7 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// The event stream of a single system. A clone is a handle to the same stream.
 ///
 /// Any type that is `Clone + Send + 'static` can be an event: publish your own. The engine publishes
-/// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter),
-/// [`Dropped`](crate::dead_letters::Dropped) and [`Unhandled`](crate::dead_letters::Unhandled), and [`AnyDeadLetter`](crate::dead_letters::AnyDeadLetter) is
-/// the group of these four.
+/// [`DeadLetter`](crate::DeadLetter) and [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter).
 ///
 /// # Delivery
 ///
@@ -147,11 +145,11 @@ pub(crate) trait Subscriber: Send + Sync {
     }
 }
 
-/// A type that stands for several types of events, each of which can be turned into it.
+/// Several types of events for a single subscription, each of which can be turned into a `G`.
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::events::{EventGroup, EventTypes};
+/// use pointsman::events::EventGroup;
 ///
 /// #[derive(Clone)]
 /// struct Opened(u32);
@@ -173,15 +171,10 @@ pub(crate) trait Subscriber: Send + Sync {
 ///     }
 /// }
 ///
-/// impl EventGroup for Door {
-///     fn members(members: &mut EventTypes<Self>) {
-///         members.add::<Opened>().add::<Closed>();
-///     }
-/// }
-///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("doors").build()?;
-/// let _subscription = system.events().on_group(|door: &Door| match door {
+/// let doors = EventGroup::new().with::<Opened>().with::<Closed>();
+/// let _subscription = system.events().on_group(doors, |door: &Door| match door {
 ///     Door::Opened(Opened(number)) => println!("door {number} opened"),
 ///     Door::Closed(Closed(number)) => println!("door {number} closed"),
 /// });
@@ -189,20 +182,21 @@ pub(crate) trait Subscriber: Send + Sync {
 /// # Ok(())
 /// # }
 /// ```
-pub trait EventGroup: Sized + Send + 'static {
-    /// Names the types of events that belong to the group.
-    fn members(members: &mut EventTypes<Self>);
-}
-
-/// The types of events that belong to the group `G`.
-pub struct EventTypes<G>(Vec<Member<G>>);
+#[doc(alias = "EventTypes")]
+#[must_use = "a group has no effect before a subscription to it"]
+pub struct EventGroup<G>(pub(crate) Vec<Member<G>>);
 
 /// The type of an event, and the function that makes a `G` of the event.
 pub(crate) type Member<G> = (TypeId, fn(&dyn Any) -> Option<G>);
 
-impl<G> EventTypes<G> {
+impl<G> EventGroup<G> {
+    /// Makes a group without any type.
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
     /// Adds a type.
-    pub fn add<E>(&mut self) -> &mut Self
+    pub fn with<E>(mut self) -> Self
     where
         E: Clone + Send + 'static,
         G: From<E>,
@@ -212,17 +206,22 @@ impl<G> EventTypes<G> {
     }
 }
 
-impl<G> fmt::Debug for EventTypes<G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Members").field("count", &self.0.len()).finish()
+impl<G> Default for EventGroup<G> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-/// The members of a group.
-pub(crate) fn members<G: EventGroup>() -> Vec<Member<G>> {
-    let mut members = EventTypes(Vec::new());
-    G::members(&mut members);
-    members.0
+impl<G> Clone for EventGroup<G> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<G> fmt::Debug for EventGroup<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventGroup").field("types", &self.0.len()).finish()
+    }
 }
 
 impl EventStream {
@@ -233,10 +232,14 @@ impl EventStream {
         self.add_function(by, vec![(by, StdArc::new(ByFunction::new(function)))])
     }
 
-    /// Calls `function` as [`on`](Self::on) does, for every type of the group `G`.
-    pub fn on_group<G: EventGroup>(&self, function: impl Fn(&G) + Send + Sync + 'static) -> Subscription {
+    /// Calls `function` as [`on`](Self::on) does, for every type of the group.
+    pub fn on_group<G: Send + 'static>(
+        &self,
+        group: EventGroup<G>,
+        function: impl Fn(&G) + Send + Sync + 'static,
+    ) -> Subscription {
         let function = StdArc::new(function);
-        let subscribers = members::<G>().into_iter().map(|(event, convert)| {
+        let subscribers = group.0.into_iter().map(|(event, convert)| {
             let subscriber: StdArc<dyn Subscriber> =
                 StdArc::new(ByGroupFunction { function: function.clone(), convert });
             (event, subscriber)

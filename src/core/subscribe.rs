@@ -1,5 +1,5 @@
 use crate::core::actor_ref::ActorRef;
-use crate::core::event_stream::{EventGroup, EventStream, Member, Subscriber, members};
+use crate::core::event_stream::{EventGroup, EventStream, Member, Subscriber};
 use std::any::Any;
 use std::any::TypeId;
 use std::sync::Arc as StdArc;
@@ -42,37 +42,55 @@ impl EventStream {
         self.add_reference(vec![member], subscriber)
     }
 
-    /// Subscribes as [`subscribe`](Self::subscribe) does, to every type of the group `G`. Returns true if that is new
-    /// for at least one of them.
+    /// Subscribes as [`subscribe`](Self::subscribe) does, to every type of the group. Returns true if that is new for
+    /// at least one of them. The type `G` names the group: a group of the same `G` adds to it.
     ///
     /// [`unsubscribe`](Self::unsubscribe) takes back all of it, or one of its types.
-    pub fn subscribe_group<G, M>(&self, subscriber: &ActorRef<M>) -> bool
+    pub fn subscribe_group<G, M>(&self, group: EventGroup<G>, subscriber: &ActorRef<M>) -> bool
     where
-        G: EventGroup,
+        G: Send + 'static,
         M: From<G> + Send + 'static,
     {
-        self.add_reference(members::<G>(), subscriber)
+        self.add_reference(group.0, subscriber)
     }
 
-    /// Takes back the subscription to the group `E`; or tells `subscriber` of no event of the type `E` any more,
+    /// Takes back the subscription to the group of events that become an `E`; or tells `subscriber` of no event of the type `E` any more,
     /// whether it has subscribed to that type or to groups that the type belongs to. The other types of such a group
     /// stay. Returns false if there was no subscription.
     ///
     /// ```
+    /// use pointsman::dead_letters::SuppressedDeadLetter;
+    /// use pointsman::events::EventGroup;
     /// use pointsman::prelude::*;
-    /// use pointsman::dead_letters::{AnyDeadLetter, Unhandled};
+    /// use pointsman::DeadLetter;
+    ///
+    /// enum Letter {
+    ///     Dead(DeadLetter),
+    ///     Suppressed(SuppressedDeadLetter),
+    /// }
+    /// impl From<DeadLetter> for Letter {
+    ///     fn from(letter: DeadLetter) -> Self {
+    ///         Letter::Dead(letter)
+    ///     }
+    /// }
+    /// impl From<SuppressedDeadLetter> for Letter {
+    ///     fn from(letter: SuppressedDeadLetter) -> Self {
+    ///         Letter::Suppressed(letter)
+    ///     }
+    /// }
     ///
     /// # struct Monitor;
     /// # impl Actor for Monitor {
-    /// #     type Message = AnyDeadLetter;
-    /// #     fn receive(&mut self, _: AnyDeadLetter, _: &mut Context<AnyDeadLetter>) -> HandlerResult { Ok(()) }
+    /// #     type Message = Letter;
+    /// #     fn receive(&mut self, _: Letter, _: &mut Context<Letter>) -> HandlerResult { Ok(()) }
     /// # }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("shop").build()?;
-    /// let monitor: ActorRef<AnyDeadLetter> = system.spawn(|| Monitor)?;
-    /// system.events().subscribe_group::<AnyDeadLetter, _>(&monitor);
+    /// let monitor: ActorRef<Letter> = system.spawn(|| Monitor)?;
+    /// let letters = EventGroup::<Letter>::new().with::<DeadLetter>().with::<SuppressedDeadLetter>();
+    /// system.events().subscribe_group(letters, &monitor);
     /// // All letters but these:
-    /// assert!(system.events().unsubscribe::<Unhandled, _>(&monitor));
+    /// assert!(system.events().unsubscribe::<SuppressedDeadLetter, _>(&monitor));
     /// # Ok(())
     /// # }
     /// ```

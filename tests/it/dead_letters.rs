@@ -200,9 +200,9 @@ fn a_sink_gets_each_message_once_after_it_was_counted_and_shown() {
         .dead_letters()
         .take_by::<u64>(
             |_| {},
-            move |undelivered| {
+            move |message, letter| {
                 let counted = system.ledger().dead_lettered;
-                let _ = sender.send(format!("took {} {} {counted}", undelivered.message, undelivered.letter));
+                let _ = sender.send(format!("took {} {} {counted}", message, letter));
             },
         )
         .unwrap();
@@ -215,14 +215,14 @@ fn a_sink_gets_each_message_once_after_it_was_counted_and_shown() {
     // What comes back is nobody else's.
     assert!(actor.try_tell(8u64).is_err());
     assert!(taken.try_recv().is_err());
-    let error = stage.system.dead_letters().take_by::<u64>(|_| {}, |_| {}).unwrap_err();
+    let error = stage.system.dead_letters().take_by::<u64>(|_| {}, |_, _| {}).unwrap_err();
     assert_eq!(error.message_type, "u64");
     assert!(error.to_string().contains("u64 have a sink already"), "{error}");
-    let _of_another_type = stage.system.dead_letters().take_by::<u32>(|_| {}, |_| {}).unwrap();
+    let _of_another_type = stage.system.dead_letters().take_by::<u32>(|_| {}, |_, _| {}).unwrap();
     drop(subscription);
     actor.tell(9u64);
     assert_eq!(taken.try_iter().collect::<Vec<_>>(), [format!("shown {letter}")]);
-    let _again = stage.system.dead_letters().take_by::<u64>(|_| {}, |_| {}).unwrap();
+    let _again = stage.system.dead_letters().take_by::<u64>(|_| {}, |_, _| {}).unwrap();
     let ledger = stage.system.shutdown(LONG).unwrap();
     assert_eq!((ledger.dead_lettered, ledger.handed_back, ledger.balance()), (2, 1, 0), "{ledger}");
 }
@@ -238,9 +238,9 @@ fn a_sink_that_sends_to_the_dead_or_panics_does_not_go_round() {
         .dead_letters()
         .take_by::<u64>(
             |_| {},
-            move |undelivered| {
+            move |message, _| {
                 counted.fetch_add(1, Ordering::SeqCst);
-                again.tell(undelivered.message + 1);
+                again.tell(message + 1);
                 panic!("as told");
             },
         )
@@ -300,9 +300,9 @@ fn a_sink_that_keeps_a_message_keeps_no_asker_waiting() {
     let _subscription = stage
         .system
         .dead_letters()
-        .take::<SumMsg>(move |undelivered| {
-            let SumMsg::Add(call) = undelivered.message else { return };
-            let _ = sender.send((call, undelivered.letter.reason));
+        .take::<SumMsg>(move |message, letter| {
+            let SumMsg::Add(call) = message else { return };
+            let _ = sender.send((call, letter.reason));
         })
         .unwrap();
     let sum = stage.system.actor("sum").spawn(|| Sum(0)).unwrap();

@@ -98,7 +98,7 @@ fn marks_and_sinks_of_messages_are_dropped_each_for_itself() {
         true
     });
     let sink = bombs.one();
-    let taken = system.dead_letters().take_by::<u32>(|_| {}, move |_| _ = &sink);
+    let taken = system.dead_letters().take_by::<u32>(|_| {}, move |_, _| _ = &sink);
     // It lasts as long as the system.
     std::mem::forget(taken);
     system.shutdown(LONG).expect("nothing is stuck");

@@ -1,10 +1,10 @@
 //! The event stream: who is told what, and until when.
 
 use crate::support::*;
-use pointsman::DeadLetter;
-use pointsman::dead_letters::{AnyDeadLetter, Unhandled};
-use pointsman::events::{EventGroup, EventStream, EventTypes, Subscription};
+use pointsman::dead_letters::SuppressedDeadLetter;
+use pointsman::events::{EventGroup, EventStream, Subscription};
 use pointsman::prelude::*;
+use pointsman::{DeadLetter, DeadLetterReason};
 use std::fmt::{self, Display};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,10 +35,8 @@ impl From<Closed> for Door {
     }
 }
 
-impl EventGroup for Door {
-    fn members(members: &mut EventTypes<Self>) {
-        members.add::<Opened>().add::<Closed>();
-    }
+fn any_door() -> EventGroup<Door> {
+    EventGroup::new().with::<Opened>().with::<Closed>()
 }
 
 /// Passes on what it gets.
@@ -92,8 +90,8 @@ fn a_group_stands_for_all_its_members() {
     let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events();
-    assert!(events.subscribe_group::<Door, _>(&actor));
-    assert!(!events.subscribe_group::<Door, _>(&actor));
+    assert!(events.subscribe_group(any_door(), &actor));
+    assert!(!events.subscribe_group(any_door(), &actor));
     events.publish(&Opened(1));
     events.publish(&Closed(2));
     assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
@@ -132,7 +130,7 @@ fn a_function_is_called_on_the_publishing_thread_until_its_subscription_is_dropp
     let subscription = stage.system.events().on(move |Opened(number): &Opened| {
         let _ = sender.send((*number, std::thread::current().id()));
     });
-    let group = stage.system.events().on_group(move |door: &Door| {
+    let group = stage.system.events().on_group(any_door(), move |door: &Door| {
         let Door::Opened(number) = door else { return };
         let _ = by_group.send((number + 100, std::thread::current().id()));
     });
@@ -172,7 +170,7 @@ fn a_subscriber_that_has_stopped_is_forgotten() {
     let stage = Stage::threads("stopped");
     let events = stage.system.events();
     let (actor, doors) = porter(&stage);
-    assert!(events.subscribe_group::<Door, _>(&actor));
+    assert!(events.subscribe_group(any_door(), &actor));
     actor.stop();
     wait_until(|| doors.recv().is_err());
     wait_until(|| actor.is_closed());
@@ -210,18 +208,24 @@ fn letters_of_all_kinds_come_by_their_group() {
     let stage = Stage::threads("letters");
     let (sender, letters) = channel();
     let told = sender.clone();
-    let _all = stage.system.events().on_group(move |letter: &AnyDeadLetter| {
+    let all = EventGroup::new().with::<DeadLetter>().with::<SuppressedDeadLetter>();
+    let _all = stage.system.events().on_group(all, move |letter: &Letter| {
         let kind = match letter {
-            AnyDeadLetter::DeadLetter(_) => "dead",
-            AnyDeadLetter::Suppressed(_) => "suppressed",
-            AnyDeadLetter::Dropped(_) => "dropped",
-            AnyDeadLetter::Unhandled(_) => "unhandled",
-            _ => "?",
+            Letter::Dead(letter) => match letter.reason {
+                DeadLetterReason::Dropped => "dropped",
+                DeadLetterReason::Unhandled => "unhandled",
+                DeadLetterReason::Stopped => "dead",
+                _ => "?",
+            },
+            Letter::Suppressed(SuppressedDeadLetter(letter)) => {
+                assert_eq!(letter.reason, DeadLetterReason::Stopped);
+                "suppressed"
+            }
         };
         let _ = told.send(kind);
     });
-    let _one = stage.system.events().on(move |_: &DeadLetter| {
-        let _ = sender.send("dead too");
+    let _one = stage.system.dead_letters().subscribe(move |letter| {
+        let _ = sender.send(if letter.reason == DeadLetterReason::Stopped { "dead too" } else { "too" });
     });
     stage.system.dead_letters().suppress(|number: &u64| *number == 0);
     let role = stage.role("a");
@@ -244,10 +248,28 @@ fn letters_of_all_kinds_come_by_their_group() {
     dead.tell(1u64);
     assert_eq!(
         letters.try_iter().collect::<Vec<_>>(),
-        ["dropped", "unhandled", "suppressed", "dead", "dead too"]
+        ["dropped", "too", "unhandled", "too", "suppressed", "dead", "dead too"]
     );
     let ledger = end(stage);
     assert_eq!((ledger.dropped, ledger.dead_lettered), (1, 2), "{ledger}");
+}
+
+/// A letter of either type of event.
+enum Letter {
+    Dead(DeadLetter),
+    Suppressed(SuppressedDeadLetter),
+}
+
+impl From<DeadLetter> for Letter {
+    fn from(letter: DeadLetter) -> Self {
+        Letter::Dead(letter)
+    }
+}
+
+impl From<SuppressedDeadLetter> for Letter {
+    fn from(letter: SuppressedDeadLetter) -> Self {
+        Letter::Suppressed(letter)
+    }
 }
 
 struct Numbers;
@@ -262,8 +284,8 @@ impl Actor for Numbers {
 fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
     let stage = Stage::turns();
     let (sender, told) = channel();
-    let _subscription = stage.system.events().on(move |unhandled: &Unhandled| {
-        let _ = sender.send(unhandled.to_string());
+    let _subscription = stage.system.events().on(move |letter: &DeadLetter| {
+        let _ = sender.send((letter.reason, letter.to_string()));
     });
     let actor = stage.spawn(&stage.role("a"));
     let (reply_to, ask): (Sender<ReplyTo<u32>>, _) = channel();
@@ -277,7 +299,8 @@ fn what_is_unhandled_is_told_with_recipient_and_type_and_counts_as_handled() {
         Ok(())
     });
     assert_eq!(asked.wait(), Err(AskError::no_reply()), "the port went with the message");
-    let text = told.soon().unwrap();
+    let (reason, text) = told.soon().unwrap();
+    assert_eq!(reason, DeadLetterReason::Unhandled);
     assert!(text.contains("ReplyTo<u32> to /user/a: unhandled"), "{text}");
     let ledger = end(stage);
     assert_eq!((ledger.sent, ledger.handled), (2, 2), "{ledger}");
@@ -368,10 +391,8 @@ impl From<Opened> for AnyOpened {
     }
 }
 
-impl EventGroup for AnyOpened {
-    fn members(members: &mut EventTypes<Self>) {
-        members.add::<Opened>();
-    }
+fn any_opened() -> EventGroup<AnyOpened> {
+    EventGroup::new().with::<Opened>()
 }
 
 impl From<AnyOpened> for Door {
@@ -385,9 +406,9 @@ fn who_subscribes_to_a_type_and_to_groups_that_have_it_is_told_once() {
     let stage = Stage::turns();
     let ((actor, doors), (other, others)) = (porter(&stage), porter(&stage));
     let events = stage.system.events();
-    assert!(events.subscribe::<Opened, _>(&actor) && events.subscribe_group::<Door, _>(&actor));
-    assert!(events.subscribe_group::<AnyOpened, _>(&actor));
-    assert!(events.subscribe_group::<AnyOpened, _>(&other) && events.subscribe::<Opened, _>(&other));
+    assert!(events.subscribe::<Opened, _>(&actor) && events.subscribe_group(any_door(), &actor));
+    assert!(events.subscribe_group(any_opened(), &actor));
+    assert!(events.subscribe_group(any_opened(), &other) && events.subscribe::<Opened, _>(&other));
     events.publish(&Opened(1));
     events.publish(&Closed(2));
     assert_eq!(seen(&actor, &doors), [Door::Opened(1), Door::Closed(2)]);
@@ -407,15 +428,15 @@ fn a_member_can_be_taken_out_of_a_group() {
     let stage = Stage::turns();
     let (actor, doors) = porter(&stage);
     let events = stage.system.events();
-    assert!(events.subscribe_group::<Door, _>(&actor) && events.subscribe::<Opened, _>(&actor));
+    assert!(events.subscribe_group(any_door(), &actor) && events.subscribe::<Opened, _>(&actor));
     assert!(events.unsubscribe::<Opened, _>(&actor));
     assert!(!events.unsubscribe::<Opened, _>(&actor), "neither by itself nor by the group");
     events.publish(&Opened(1));
     events.publish(&Closed(2));
     assert_eq!(seen(&actor, &doors), [Door::Closed(2)]);
     // It may come back, by itself or with the group.
-    assert!(events.subscribe_group::<Door, _>(&actor), "a part of it is new");
-    assert!(!events.subscribe_group::<Door, _>(&actor));
+    assert!(events.subscribe_group(any_door(), &actor), "a part of it is new");
+    assert!(!events.subscribe_group(any_door(), &actor));
     events.publish(&Opened(3));
     assert_eq!(seen(&actor, &doors), [Door::Opened(3)]);
     assert!(events.unsubscribe::<Door, _>(&actor) && !events.unsubscribe_all(&actor));
@@ -478,8 +499,8 @@ fn a_key_may_publish_or_panic_when_subscribers_are_compared() {
     let counted = compared.clone();
     let counting = events.on(move |_: &Compared| _ = counted.fetch_add(1, Ordering::Relaxed));
     let entries = || format!("{events:?}").trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
-    assert!(events.subscribe_group::<Door, _>(&key(7)) && events.subscribe::<Opened, _>(&key(8)));
-    assert!(!events.subscribe_group::<Door, _>(&key(7)), "an equal one is there");
+    assert!(events.subscribe_group(any_door(), &key(7)) && events.subscribe::<Opened, _>(&key(8)));
+    assert!(!events.subscribe_group(any_door(), &key(7)), "an equal one is there");
     assert!(events.subscribe::<Opened, _>(&key(7)), "once more, by itself");
     assert_eq!(entries(), "5");
     assert!(compared.load(Ordering::Relaxed) > 0);

@@ -446,9 +446,9 @@ fn who_takes_undelivered_messages_gets_those_that_are_skipped() {
     let _sink = office
         .system
         .dead_letters()
-        .take(move |dead: pointsman::dead_letters::DeadLetterMessage<Msg>| {
-            let Msg::Double(call) = dead.message else { panic!("a question") };
-            let _ = sender.send((call.request, dead.letter.reason, dead.letter.recipient.to_string()));
+        .take(move |message: Msg, letter| {
+            let Msg::Double(call) = message else { panic!("a question") };
+            let _ = sender.send((call.request, letter.reason, letter.recipient.to_string()));
         })
         .expect("the first");
     let clerk = office.clerk();

@@ -164,8 +164,8 @@ fn surplus_goes_to_the_sink_of_its_type_and_is_suppressed_as_other_dead_messages
     let stage = Stage::turns();
     let (_subscription, letters) = letters(&stage);
     let (sender, taken) = std::sync::mpsc::channel();
-    let sink = move |undelivered: pointsman::dead_letters::DeadLetterMessage<u32>| {
-        let _ = sender.send((undelivered.message, undelivered.letter.reason));
+    let sink = move |number: u32, letter: pointsman::DeadLetter| {
+        let _ = sender.send((number, letter.reason));
     };
     let _sink = stage.system.dead_letters().take_by(|_| {}, sink).unwrap();
     stage.system.dead_letters().suppress(|number: &u32| *number == 3);

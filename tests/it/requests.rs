@@ -313,7 +313,7 @@ fn what_is_dropped_while_somebody_waits_who_hears_of_a_dead_letter_was_read() {
     let keeper = stage.system.actor("keeper").spawn(Keeper::default).unwrap();
     let asked = keeper.request(behave([])).all();
     let over = keeper.clone();
-    let hear = move |_| over.ask_with(KeeperMsg::Drop).wait().expect("it lives");
+    let hear = move |_, _| over.ask_with(KeeperMsg::Drop).wait().expect("it lives");
     let _sink = stage.system.dead_letters().take::<KeeperMsg>(hear).unwrap();
     let ended = stage.system.spawn(Keeper::default).unwrap();
     ended.stop();

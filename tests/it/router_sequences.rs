@@ -2,7 +2,6 @@
 //! mailboxes.
 
 use pointsman::SendError;
-use pointsman::dead_letters::DeadLetterMessage;
 use pointsman::events::Subscription;
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
@@ -59,8 +58,8 @@ impl<'a> Scene<'a> {
     fn new(system: &'a TestSystem, size: usize, stays: bool) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: DeadLetterMessage<Sent>| {
-            let _ = letters.send((it.letter.recipient.to_string(), it.message));
+        let take = move |sent: Sent, letter: pointsman::DeadLetter| {
+            let _ = letters.send((letter.recipient.to_string(), sent));
         };
         let sink = system.dead_letters().take_by::<Sent>(|_| {}, take);
         let of_pool = log.clone();

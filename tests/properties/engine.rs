@@ -22,7 +22,6 @@ mod letters;
 
 use self::letters::*;
 use crate::support::cases;
-use pointsman::dead_letters::DeadLetterMessage;
 use pointsman::group::{RestartPolicy, SpawnInfo, WhileRestarting};
 use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
@@ -553,9 +552,8 @@ impl Scene {
 
 fn run(seed: u64, is_calm: bool, places: Vec<Place>, commands: Vec<Command>) {
     let mut scene = Scene::new(seed, is_calm, places);
-    let note = |it: DeadLetterMessage<Mail>| {
-        let mut mail = it.message;
-        let is_dropped = it.letter.reason == DeadLetterReason::Dropped;
+    let note = |mut mail: Mail, letter: pointsman::DeadLetter| {
+        let is_dropped = letter.reason == DeadLetterReason::Dropped;
         mail.letter_mut().ends(|account| if is_dropped { account.dropped += 1 } else { account.dead += 1 });
     };
     let _sink = scene.system.dead_letters().take::<Mail>(note).unwrap();

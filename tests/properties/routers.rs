@@ -12,7 +12,6 @@
 
 use crate::support::cases;
 use pointsman::SendError;
-use pointsman::dead_letters::DeadLetterMessage;
 use pointsman::events::Subscription;
 use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult, Restart, Router};
 use pointsman::routing::{ManageError, RoundRobin};
@@ -120,8 +119,8 @@ impl<'a> Scene<'a> {
     fn new(system: &'a TestSystem, size: usize, stays: bool) -> Self {
         let (log, handled) = channel();
         let (letters, dead) = channel();
-        let take = move |it: DeadLetterMessage<Message>| {
-            let _ = letters.send((it.letter.recipient.to_string(), it.message));
+        let take = move |message: Message, letter: pointsman::DeadLetter| {
+            let _ = letters.send((letter.recipient.to_string(), message));
         };
         let sink = system.dead_letters().take_by::<Message>(|_| {}, take).unwrap();
         let of_pool = log.clone();

@@ -12,7 +12,6 @@
 
 use crate::support::cases;
 use pointsman::SendError;
-use pointsman::dead_letters::DeadLetterMessage;
 use pointsman::group::{
     ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, SpawnCause, SpawnInfo, StatusReport,
     WhileRestarting,
@@ -534,7 +533,7 @@ impl Scene {
 fn run(seed: u64, plan: Policy, while_restarting: WhileRestarting, commands: Vec<Command>) {
     let system = TestSystem::with_seed(seed);
     let (letters, dead) = channel();
-    let take = move |it: DeadLetterMessage<Message>| _ = letters.send(it.message.number);
+    let take = move |message: Message, _| _ = letters.send(message.number);
     let _sink = system.dead_letters().take_by::<Message>(|_| {}, take).unwrap();
     let (sender, notes) = channel();
     let group_plan: GroupPlan<Message, u32> = system.group("lodgers").keyed(

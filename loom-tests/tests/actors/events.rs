@@ -189,7 +189,7 @@ fn a_dead_letter_while_somebody_subscribes() {
         });
         let sink = system.dead_letters().take_by::<u32>(
             |_| {},
-            move |_| {
+            move |_, _| {
                 take.fetch_add(1, SeqCst);
             },
         );
