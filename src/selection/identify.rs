@@ -8,27 +8,16 @@ use crate::ask::error::AskError;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Inquiry};
-
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
+use crate::selection::lookup::LookupError;
 use crate::selection::selection::{Found, Selection};
 use crate::util::panic::drop_guarded;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-
-/// The answer to [`Selection::identify`]: the actor at a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ActorIdentity {
-    /// The requested selection, wildcards included.
-    pub selection: ActorPath,
-    /// The actor that answers; `None` if no actor is there, or if the actor has ended without answering.
-    pub actor: Option<AnyActorRef>,
-}
 
 /// The function that takes the answers to a single request.
 type Answer = dyn Fn(Option<AnyActorRef>) + Send + Sync;
@@ -75,26 +64,26 @@ impl Drop for Question {
 impl Selection {
     /// Asks each selected actor for its reference. Each actor answers itself, behind the messages that this thread has
     /// sent it before. `wrap` makes messages of the answers, and `to` receives them. `wrap` captures whatever
-    /// identifies the request.
+    /// identifies the request, such as the [path](Self::path) of the selection.
     ///
-    /// Where no actor is, or an actor ends before it answers, the answer is negative. After a wildcard that matched
+    /// Where no actor is, or an actor ends before it answers, the answer is `None`. After a wildcard that matched
     /// more than one actor, places without an actor below the matches get no answer.
     ///
     /// `wrap` runs in the turn of the answering actor. If it panics, that answer is lost.
     ///
     /// ```
-    /// use pointsman::selection::ActorIdentity;
     /// use pointsman::prelude::*;
     ///
+    /// struct Found(Option<AnyActorRef>);
     /// struct Finder;
     /// impl Actor for Finder {
-    ///     type Message = ActorIdentity;
-    ///     fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
-    ///         ctx.select("../*")?.identify(ctx.me(), |identity| identity);
+    ///     type Message = Found;
+    ///     fn started(&mut self, ctx: &mut Context<Found>) -> HandlerResult {
+    ///         ctx.select("../*")?.identify(ctx.me(), Found);
     ///         Ok(())
     ///     }
-    ///     fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> HandlerResult {
-    ///         println!("{:?}", identity.actor);
+    ///     fn receive(&mut self, Found(actor): Found, _: &mut Context<Found>) -> HandlerResult {
+    ///         println!("{actor:?}");
     ///         Ok(())
     ///     }
     /// }
@@ -104,13 +93,14 @@ impl Selection {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "ActorIdentity")]
     pub fn identify<N: Send + 'static>(
         &self,
         to: &ActorRef<N>,
-        wrap: impl Fn(ActorIdentity) -> N + Send + Sync + 'static,
+        wrap: impl Fn(Option<AnyActorRef>) -> N + Send + Sync + 'static,
     ) {
-        let (selection, to) = (self.path(), to.clone());
-        self.inquire(move |actor| to.tell(wrap(ActorIdentity { selection: selection.clone(), actor })));
+        let to = to.clone();
+        self.inquire(move |actor| to.tell(wrap(actor)));
     }
 
     /// Asks the selected actors for their references and returns the first answer.
@@ -190,16 +180,16 @@ impl Resolution {
     ///
     /// # Errors
     ///
-    /// [`ActorNotFound`] if no actor is there, if no actor answered in time, or if this is a work-stealing worker,
-    /// which must not wait.
-    pub fn wait(self) -> Result<AnyActorRef, ActorNotFound> {
+    /// [`LookupError::NoActor`] if no actor is there; [`LookupError::NoAnswer`] if no actor answered in time, or if this
+    /// is a work-stealing worker, which must not wait.
+    pub fn wait(self) -> Result<AnyActorRef, LookupError> {
         let Self { ask, selection } = self;
-        ask.wait().map_err(|cause| ActorNotFound { selection, cause })
+        ask.wait().map_err(|cause| LookupError::unanswered(selection, cause))
     }
 }
 
 impl Future for Resolution {
-    type Output = Result<AnyActorRef, ActorNotFound>;
+    type Output = Result<AnyActorRef, LookupError>;
 
     /// # Panics
     ///
@@ -208,42 +198,6 @@ impl Future for Resolution {
         let this = &mut *self;
         Pin::new(&mut this.ask)
             .poll(cx)
-            .map_err(|cause| ActorNotFound { selection: this.selection.clone(), cause })
-    }
-}
-
-/// No selected actor has answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ActorNotFound {
-    /// The requested selection.
-    pub selection: ActorPath,
-    /// The cause:
-    ///
-    /// * [`NoReply`](AskError::NoReply): no actor is there.
-    /// * [`Timeout`](AskError::Timeout): the actors there did not get to the request in time.
-    /// * [`Undeliverable`](AskError::Undeliverable): the system has ended.
-    pub cause: AskError,
-}
-
-impl fmt::Display for ActorNotFound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { selection, cause } = self;
-        match cause {
-            AskError::NoReply { .. } => {
-                write!(f, "no actor at {selection}: create it first, or check the names")
-            }
-            AskError::Timeout { after, .. } => {
-                write!(f, "no actor at {selection} answered within {after:?}: it is busy or suspended")
-            }
-            AskError::Undeliverable { .. } => write!(f, "no actor at {selection}: the system has ended"),
-            other => write!(f, "no actor at {selection} found: {other}"),
-        }
-    }
-}
-
-impl std::error::Error for ActorNotFound {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+            .map_err(|cause| LookupError::unanswered(this.selection.clone(), cause))
     }
 }

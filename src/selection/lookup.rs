@@ -1,6 +1,7 @@
 //! A look-up finds an actor by its path, and never creates an actor.
 
 use crate::actor::context::Context;
+use crate::ask::error::AskError;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::system::{SystemCore, SystemRef};
@@ -112,7 +113,8 @@ impl SystemCore {
     }
 }
 
-/// A path leads to no actor.
+/// A path leads to no actor, or a selection to none that answers.
+#[doc(alias = "ActorNotFound")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
@@ -132,6 +134,24 @@ pub enum LookupError {
     },
     /// The actor takes another type of message than the requested one.
     WrongType(WrongType),
+    /// No actor has answered a [request](crate::selection::Selection::resolve_one) for its reference.
+    NoAnswer {
+        /// The path of the selection, with its wildcards.
+        path: ActorPath,
+        /// The cause. [`Timeout`](AskError::Timeout): the actors there did not get to the request in time.
+        /// [`Undeliverable`](AskError::Undeliverable): the system has ended.
+        cause: AskError,
+    },
+}
+
+impl LookupError {
+    /// The error of a request for the reference of an actor at `path`.
+    pub(crate) fn unanswered(path: ActorPath, cause: AskError) -> Self {
+        match cause {
+            AskError::NoReply { .. } => LookupError::NoActor { path },
+            cause => LookupError::NoAnswer { path, cause },
+        }
+    }
 }
 
 impl fmt::Display for LookupError {
@@ -147,6 +167,13 @@ impl fmt::Display for LookupError {
                 path.serialized()
             ),
             LookupError::WrongType(error) => error.fmt(f),
+            LookupError::NoAnswer { path, cause: AskError::Timeout { after, .. } } => {
+                write!(f, "no actor at {path} answered within {after:?}: it is busy or suspended")
+            }
+            LookupError::NoAnswer { path, cause: AskError::Undeliverable { .. } } => {
+                write!(f, "no actor at {path}: the system has ended")
+            }
+            LookupError::NoAnswer { path, cause } => write!(f, "no actor at {path} found: {cause}"),
         }
     }
 }
@@ -156,6 +183,7 @@ impl std::error::Error for LookupError {
         match self {
             LookupError::Path(error) => Some(error),
             LookupError::WrongType(error) => Some(error),
+            LookupError::NoAnswer { cause, .. } => Some(cause),
             _ => None,
         }
     }

@@ -5,6 +5,6 @@ pub(crate) mod selection; // all actors at a path with wildcards
 pub(crate) mod identify; // requests for the references of the actors at a path
 pub(crate) mod empty_ref; // references to paths without an actor
 
-pub use crate::selection::identify::{ActorIdentity, ActorNotFound, Resolution};
+pub use crate::selection::identify::Resolution;
 pub use crate::selection::lookup::LookupError;
 pub use crate::selection::selection::{SelectError, Selection, SelectionDelivery};

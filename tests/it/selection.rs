@@ -4,7 +4,7 @@ use crate::references::letters;
 use crate::support::*;
 use pointsman::path::PathFault;
 use pointsman::prelude::*;
-use pointsman::selection::{ActorIdentity, ActorNotFound, SelectError, Selection};
+use pointsman::selection::{LookupError, SelectError, Selection};
 use pointsman::{DeadLetterReason, Terminated};
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Sender, channel};
@@ -390,16 +390,15 @@ fn a_router_routes_what_is_sent_to_its_path_and_its_routees_stand_below() {
     stage.end(&[]);
 }
 
-/// Keeps the identities that it gets.
-struct Finder(Sender<(u8, ActorIdentity)>);
+/// The number of a request, and an answer to it.
+type Numbered = (u8, Option<AnyActorRef>);
+
+/// Keeps the answers that it gets.
+struct Finder(Sender<Numbered>);
 
 impl Actor for Finder {
-    type Message = (u8, ActorIdentity);
-    fn receive(
-        &mut self,
-        message: (u8, ActorIdentity),
-        _: &mut Context<(u8, ActorIdentity)>,
-    ) -> HandlerResult {
+    type Message = Numbered;
+    fn receive(&mut self, message: Numbered, _: &mut Context<Numbered>) -> HandlerResult {
         self.0.send(message)?;
         Ok(())
     }
@@ -415,12 +414,12 @@ fn every_actor_identifies_itself() {
     let mut found = |path: &str, count: usize| {
         number += 1;
         let sent = number;
-        town.select(path).identify(&finder, move |identity| (sent, identity));
+        town.select(path).identify(&finder, move |actor| (sent, actor));
         let mut found: Vec<Option<String>> = (0..count)
             .map(|_| {
-                let (received, identity) = identities.soon().unwrap();
-                assert_eq!((received, identity.selection), (sent, town.select(path).path()));
-                identity.actor.map(|actor| actor.path().to_string())
+                let (received, actor) = identities.soon().unwrap();
+                assert_eq!(received, sent);
+                actor.map(|actor| actor.path().to_string())
             })
             .collect();
         found.sort();
@@ -448,13 +447,12 @@ fn the_question_keeps_its_place_among_the_messages() {
     let finder = stage.system.spawn(move || Finder(sender.clone())).unwrap();
     let actor = stage.spawn(&stage.role("a"));
     let release = hold(&actor);
-    stage.system.select("/user/a").unwrap().identify(&finder, |identity| (1, identity));
+    stage.system.select("/user/a").unwrap().identify(&finder, |actor| (1, actor));
     // Ended by a message behind it, the actor has answered; the second question comes too late.
     actor.poison();
-    stage.system.select("/user/a").unwrap().identify(&finder, |identity| (2, identity));
+    stage.system.select("/user/a").unwrap().identify(&finder, |actor| (2, actor));
     drop(release);
-    let answers: Vec<_> =
-        (0..2).map(|_| identities.soon().unwrap()).map(|(n, found)| (n, found.actor)).collect();
+    let answers: Vec<_> = (0..2).map(|_| identities.soon().unwrap()).collect();
     assert_eq!(answers, [(1, actor.untyped()), (2, None)]);
     stage.end(&["a Started 1", "a Stopped 1"]);
 }
@@ -463,18 +461,18 @@ fn the_question_keeps_its_place_among_the_messages() {
 fn one_actor_is_resolved_or_not_found() {
     let town = Town::on(Stage::threads("resolved"));
     let resolve = |path: &str| town.select(path).resolve_one(SECOND).wait();
+    let unanswered = |path: &str, cause| Err(LookupError::NoAnswer { path: path.parse().unwrap(), cause });
     let coin = resolve("/user/bank/*/coin").unwrap();
     assert_eq!(coin.path().to_string(), "/user/bank/till-1/coin");
     assert!(coin.typed::<u32>().is_ok());
     assert!(resolve("/user/*/till-1").is_ok(), "the first of two");
     for missing in ["/user/nobody", "/user/*/nobody", "/user/no*"] {
         let error = resolve(missing).unwrap_err();
-        assert_eq!(error.cause, AskError::no_reply());
-        assert_eq!(error.selection.to_string(), missing);
+        assert!(matches!(&error, LookupError::NoActor { path } if path.to_string() == missing), "{error:?}");
         assert!(error.to_string().starts_with(&format!("no actor at {missing}")), "{error}");
     }
     let zero = town.select("/user/shop").resolve_one(Duration::ZERO).wait();
-    assert_eq!(zero.unwrap_err().cause, AskError::NoTime);
+    assert_eq!(zero, unanswered("/user/shop", AskError::NoTime));
 
     // Whoever is busy is late.
     let shop = town.stage.system.typed_at::<Tell>("/user/shop").unwrap();
@@ -485,24 +483,25 @@ fn one_actor_is_resolved_or_not_found() {
         town.stage.clock.advance(SECOND);
         std::thread::yield_now();
     }
-    let late: Result<AnyActorRef, ActorNotFound> = waiter.join().unwrap();
+    let late = waiter.join().unwrap();
+    assert_eq!(late, unanswered("/user/shop", AskError::timeout(SECOND)));
     let late = late.unwrap_err();
-    assert_eq!(late.cause, AskError::timeout(SECOND));
+    let LookupError::NoAnswer { cause, .. } = &late else { panic!("{late:?}") };
     let behind = std::error::Error::source(&late).map(ToString::to_string);
-    assert_eq!(behind, Some(late.cause.to_string()));
+    assert_eq!(behind, Some(cause.to_string()));
     let text = late.to_string();
     assert!(text.ends_with("answered within 1s: it is busy or suspended"), "{text}");
     // A worker must not wait.
     drop(release);
     let on_worker = query(&shop, |_, ctx| ctx.select("/user/bank").unwrap().resolve_one(SECOND).wait());
-    assert_eq!(on_worker.unwrap().unwrap_err().cause, AskError::WouldBlockWorker);
+    assert_eq!(on_worker.unwrap(), unanswered("/user/bank", AskError::WouldBlockWorker));
 
     let handle = town.stage.system.handle().clone();
     town.end();
     let gone = handle.select("/user/shop").unwrap();
-    let ended = gone.resolve_one(SECOND).wait().unwrap_err();
-    assert_eq!(ended.cause, AskError::undeliverable());
-    assert_eq!(ended.to_string(), "no actor at /user/shop: the system has ended");
+    let ended = gone.resolve_one(SECOND).wait();
+    assert_eq!(ended, unanswered("/user/shop", AskError::undeliverable()));
+    assert_eq!(ended.unwrap_err().to_string(), "no actor at /user/shop: the system has ended");
     assert_eq!(gone.tell(7u32).missing.unwrap().to_string(), "/user/shop");
 }
 
@@ -555,19 +554,19 @@ fn what_a_selection_resolves_to_can_be_watched() {
         ended: Sender<String>,
     }
     impl Actor for Watcher {
-        type Message = ActorIdentity;
-        fn started(&mut self, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
-            self.selection.identify(ctx.me(), |identity| identity);
+        type Message = Option<AnyActorRef>;
+        fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
+            self.selection.identify(ctx.me(), |actor| actor);
             Ok(())
         }
-        fn receive(&mut self, identity: ActorIdentity, ctx: &mut Context<ActorIdentity>) -> HandlerResult {
-            if let Some(actor) = identity.actor {
+        fn receive(&mut self, actor: Self::Message, ctx: &mut Context<Self::Message>) -> HandlerResult {
+            if let Some(actor) = actor {
                 let _ = ctx.watch(&actor);
                 actor.stop();
             }
             Ok(())
         }
-        fn terminated(&mut self, terminated: Terminated, _: &mut Context<ActorIdentity>) -> HandlerResult {
+        fn terminated(&mut self, terminated: Terminated, _: &mut Context<Self::Message>) -> HandlerResult {
             self.ended.send(terminated.actor.path().to_string())?;
             Ok(())
         }

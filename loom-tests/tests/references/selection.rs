@@ -16,7 +16,6 @@ use loom::thread;
 use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::selection::ActorIdentity;
 use pointsman::time::ManualClock;
 use std::pin::Pin;
 // Counters that the models look at when all is over, and what std's `Wake` needs; they order nothing.
@@ -128,9 +127,9 @@ struct Finder {
 }
 
 impl Actor for Finder {
-    type Message = ActorIdentity;
-    fn receive(&mut self, identity: ActorIdentity, _: &mut Context<ActorIdentity>) -> HandlerResult {
-        let count = if identity.actor.is_some() { &self.found } else { &self.missing };
+    type Message = Option<AnyActorRef>;
+    fn receive(&mut self, actor: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
+        let count = if actor.is_some() { &self.found } else { &self.missing };
         count.fetch_add(1, SeqCst);
         Ok(())
     }
@@ -149,7 +148,7 @@ fn a_question_that_races_the_stop_has_one_answer() {
             .spawn(move || Finder { found: some.clone(), missing: none.clone() })
             .unwrap();
         let stopper = thread::spawn(move || actor.stop());
-        system.select("/user/subject").expect("a path").identify(&finder, |identity| identity);
+        system.select("/user/subject").expect("a path").identify(&finder, |actor| actor);
         stopper.join().unwrap();
         assert_eq!(found.load(SeqCst) + missing.load(SeqCst), 1);
         end(system);
