@@ -197,9 +197,10 @@ pub mod supervision {
 
 /// Timers: of an actor, and of code outside actors.
 pub mod timers {
+    pub use crate::actor::schedule_error::ScheduleError;
     pub use crate::actor::timer_table::TimerKey;
     pub use crate::actor::timers::ActorTimers;
-    pub use crate::pattern::task_timer::{Cancellable, ScheduleError, TaskTimer};
+    pub use crate::pattern::task_timer::{Cancellable, TaskTimer};
 }
 
 pub use crate::actor::actor::{Actor, HandlerResult};

@@ -17,6 +17,7 @@ pub(crate) mod stash_buffer; // the same, as data
 pub(crate) mod timers; // timers of an actor
 pub(crate) mod timer_table; // the same, as data
 pub(crate) mod receive_timeout;
+pub(crate) mod schedule_error; // errors of timers
 pub(crate) mod unhandled; // messages that an actor does not handle
 pub(crate) mod skip_unwanted; // messages whose asker has gone, or whose deadline is over
 pub(crate) mod shared_queue_turn; // the turn of a routee of a balancing pool
@@ -34,7 +35,6 @@ pub(crate) mod quiescence; // whether nothing is left to do
 pub use crate::actor::actor::{Actor, HandlerResult};
 pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
-pub use crate::actor::receive_timeout::ReceiveTimeoutError;
 pub use crate::actor::recipe::IntoActor;
 pub use crate::actor::stash::StashError;
 pub use crate::actor::watch::WatchError;

@@ -10,11 +10,11 @@ use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::private::ReceiveTimeout;
 use crate::actor::recipe::Recipe;
+use crate::actor::schedule_error::ScheduleError;
 use crate::actor::turn::ActorTurn;
 use crate::core::control::Terminated;
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;
-use std::fmt;
 use std::time::Duration;
 
 /// The shortest receive timeout: one tick of the timers.
@@ -83,15 +83,15 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// # Errors
     ///
-    /// [`ReceiveTimeoutError`] below 1 millisecond; an earlier setting stays. A panic of `make` fails the actor
+    /// [`ScheduleError::ReceiveTimeout`] below 1 millisecond; an earlier setting stays. A panic of `make` fails the actor
     /// and ends the timeout.
     pub fn set_receive_timeout(
         &mut self,
         after: Duration,
         make: impl FnMut(Duration) -> M + Send + 'static,
-    ) -> Result<(), ReceiveTimeoutError> {
+    ) -> Result<(), ScheduleError> {
         if after < SHORTEST {
-            return Err(ReceiveTimeoutError { after });
+            return Err(ScheduleError::ReceiveTimeout { after });
         }
         let timeout = ReceiveTimeout { after, make: Box::new(make), idle_since: self.now(), armed: None };
         self.cancel_receive_timeout();
@@ -227,22 +227,3 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 }
-
-/// A receive timeout that is too short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReceiveTimeoutError {
-    /// The length that was asked for.
-    pub after: Duration,
-}
-
-impl fmt::Display for ReceiveTimeoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "receive timeout {:?}: must be at least 1 ms, call cancel_receive_timeout to have none",
-            self.after
-        )
-    }
-}
-
-impl std::error::Error for ReceiveTimeoutError {}

@@ -20,6 +20,7 @@ use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
+use crate::actor::schedule_error::{DELAY_MAX, ScheduleError};
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::ActorRef;
@@ -203,7 +204,7 @@ fn runner_name(dispatcher: &str) -> String {
 
 impl TaskTimer {
     /// The longest delay or period: some 292 million years.
-    pub const DELAY_MAX: Duration = Duration::from_millis(u64::MAX >> 1);
+    pub const DELAY_MAX: Duration = DELAY_MAX;
 
     /// Runs `task` once, `delay` from now; at once if that is zero. A task that tells: `move || actor.tell(message)`.
     ///
@@ -495,55 +496,5 @@ impl fmt::Debug for TaskTimer {
 impl fmt::Debug for Cancellable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cancellable").field("is_over", &self.is_over()).finish_non_exhaustive()
-    }
-}
-
-/// The reason why a task was not scheduled.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// A repeating task has a period or delay of zero.
-    ZeroPeriod,
-    /// A delay or period is longer than [`TaskTimer::DELAY_MAX`](crate::timers::TaskTimer::DELAY_MAX).
-    TooLong {
-        /// The delay or period of the call.
-        delay: Duration,
-    },
-    /// The system has shut down, or is about to.
-    ShutDown {
-        /// The system's name.
-        system: String,
-    },
-    /// The dispatcher can't run the task.
-    Dispatcher(SpawnError),
-}
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ScheduleError::ZeroPeriod => f.write_str("period 0 of a repeating task: must be more than zero"),
-            ScheduleError::TooLong { delay } => {
-                write!(
-                    f,
-                    "delay {delay:?}: must be at most {:?}",
-                    crate::pattern::task_timer::TaskTimer::DELAY_MAX
-                )
-            }
-            ScheduleError::ShutDown { system } => {
-                write!(f, "system {system:?} is shut down: it schedules nothing more")
-            }
-            ScheduleError::Dispatcher(error) => {
-                write!(f, "scheduled tasks have no actor to run them: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ScheduleError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ScheduleError::Dispatcher(error) => Some(error),
-            _ => None,
-        }
     }
 }

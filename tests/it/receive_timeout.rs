@@ -2,9 +2,9 @@
 
 use crate::support::*;
 use pointsman::Terminated;
-use pointsman::actor::ReceiveTimeoutError;
 use pointsman::prelude::*;
 use pointsman::time::ManualClock;
+use pointsman::timers::ScheduleError;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -303,7 +303,7 @@ fn below_a_millisecond_is_an_error_that_changes_nothing() {
     scene.set(10 * MS);
     let short = MS - Duration::from_nanos(1);
     let refused = scene.run(Msg::Quiet, move |ctx| ctx.set_receive_timeout(short, Msg::Idle));
-    assert_eq!(refused, Err(ReceiveTimeoutError { after: short }));
+    assert_eq!(refused, Err(ScheduleError::ReceiveTimeout { after: short }));
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("receive timeout 999.999µs: must be at least 1 ms"), "{text}");
     assert_eq!(scene.advance(10), [10]);
