@@ -1,18 +1,22 @@
-//! The parameters of the resizers.
+//! The resizers of this crate as data, for code and for settings: their parameters, and the memory of the exploring one.
+//! Their decisions are in `routing/resizer`.
 
 use crate::settings::resizer_error::ResizerError;
+use crate::sync::Mutex;
 #[cfg(feature = "config")]
 use crate::util::values::{CountU64, Span, Usize};
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Defines the parameters of a resizer with their defaults: as a struct of settings, and as a macro with the methods of
-/// the resizer that has these `settings`.
+/// Defines a resizer by its parameters with their defaults. They are the keys of its section in a file, too.
 macro_rules! parameters {
-    ($($(#[$doc:meta])* $name:ident, $methods:ident {
+    ($(#[$doc:meta])* $name:ident $(remembers $memory:ident)? {
         $($(#[$key_doc:meta])* $key:ident: $kind:ty $(as $with:literal)? = $default:expr,)*
-    })*) => {$(
+    }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
         #[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
@@ -20,22 +24,24 @@ macro_rules! parameters {
         pub struct $name {
             pub(crate) enabled: bool,
             $($(#[cfg_attr(feature = "config", serde(with = $with))])? pub(crate) $key: $kind,)*
+            $(#[cfg_attr(feature = "config", serde(skip))] pub(crate) memory: $memory,)?
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { enabled: true, $($key: $default,)* }
+                Self { enabled: true, $($key: $default,)* $(memory: $memory::default(),)? }
             }
         }
 
         impl $name {
-            /// Makes settings in which each parameter has its default.
+            /// Makes a resizer in which each parameter has its default.
             pub fn new() -> Self {
                 Self::default()
             }
 
-            /// Sets whether the pool has this resizer; true by default. If false, the pool has no resizer, whatever the
-            /// code says, unless the other kind is on.
+            /// Sets whether the resizer is on; true by default. A resizer that is off leaves the size of its pool as
+            /// it is. In a system's settings of a router, it also takes the place of the resizer of the code, unless
+            /// the other kind is on.
             pub fn enabled(mut self, is_on: bool) -> Self {
                 self.enabled = is_on;
                 self
@@ -47,23 +53,16 @@ macro_rules! parameters {
                 self
             })*
         }
-
-        macro_rules! $methods {
-            () => {
-                $($(#[$key_doc])*
-                pub fn $key(mut self, value: $kind) -> Self {
-                    self.settings.$key = value;
-                    self
-                })*
-            };
-        }
-        pub(crate) use $methods;
-    )*};
+    };
 }
 
 parameters! {
-    /// The parameters of a [`DefaultResizer`](crate::routing::DefaultResizer), in a system's settings of a router. A
-    /// parameter that is not set has its default, whatever resizer the code has.
+    /// Grows a pool in which all routees are busy, and shrinks a pool in which few are.
+    ///
+    /// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up.
+    /// If fewer than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds
+    /// hold. So with the defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten
+    /// messages, and an idle one shrinks by one routee for each ten messages or ten seconds.
     ///
     /// | parameter | default | allowed |
     /// |---|---|---|
@@ -76,7 +75,36 @@ parameters! {
     /// | [`messages_per_resize`](Self::messages_per_resize) | 10 | at least 1 |
     /// | [`tick_interval`](Self::tick_interval) | 10 s | more than 0 |
     /// | [`without_ticks`](Self::without_ticks) | false | |
-    ResizerSettings, default_resizer_methods {
+    ///
+    /// A parameter that is not set has its default. This holds for a system's settings of a router, too, whatever
+    /// resizer the code has.
+    ///
+    /// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and
+    /// 15 begins with 4.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::DefaultResizer;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let resizer = DefaultResizer::new().lower_bound(2).upper_bound(15).messages_per_resize(100);
+    /// let workers = system.router("workers").pool(5, |_| Worker).resizer(resizer).spawn()?;
+    /// assert_eq!(workers.routees()?.len(), 4);
+    /// workers.resize_to(100)?;
+    /// assert_eq!(workers.routees()?.len(), 15, "the bounds hold for sizes set by hand too");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)`
+    /// allows, grows by one when messages come. And the tick.
+    #[doc(alias = "ResizerSettings")]
+    DefaultResizer {
         /// The fewest routees.
         lower_bound: usize as "Usize" = 1,
         /// The most routees.
@@ -98,9 +126,20 @@ parameters! {
         /// Whether the size is checked after messages only. Without traffic the pool keeps its size then, as in Akka.
         without_ticks: bool = false,
     }
+}
 
-    /// The parameters of an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), in a system's
-    /// settings of a router. A parameter that is not set has its default, whatever resizer the code has.
+parameters! {
+    /// Searches the size at which a pool handles most messages, by trying sizes out.
+    ///
+    /// Every `action_interval` it looks at the pool. If all routees had something to do now and the time before,
+    /// it notes how long a message took at this size: the time that has passed, by the messages that were handled
+    /// in it. Then it *explores* (a random step up, or down) or *optimizes* (half the way to the best size noted
+    /// near by). While some routee is idle it keeps the size; when that lasts for
+    /// `downsize_after_underutilized_for`, it shrinks the pool to `downsize_ratio` of the most routees that were
+    /// in use at once.
+    ///
+    /// For work whose best size is unknown beforehand, as when routees share something outside: more of them may be slower.
+    /// The size walks at random, so it changes even when the load does not.
     ///
     /// | parameter | default | allowed |
     /// |---|---|---|
@@ -114,7 +153,41 @@ parameters! {
     /// | [`downsize_ratio`](Self::downsize_ratio) | 0.8 | 0 to 1 |
     /// | [`optimization_range`](Self::optimization_range) | 16 | at least 2 |
     /// | [`weight_of_latest_metric`](Self::weight_of_latest_metric) | 0.5 | 0 to 1 |
-    ExploringResizerSettings, exploring_resizer_methods {
+    ///
+    /// A parameter that is not set has its default. This holds for a system's settings of a router, too, whatever
+    /// resizer the code has.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::OptimalSizeExploringResizer;
+    /// use std::time::Duration;
+    /// # struct Worker;
+    /// # impl Actor for Worker {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let resizer = OptimalSizeExploringResizer::new()
+    ///     .lower_bound(2)
+    ///     .upper_bound(30)
+    ///     .action_interval(Duration::from_secs(1));
+    /// let workers = system.router("workers").pool(8, |_| Worker).resizer(resizer).spawn()?;
+    /// assert_eq!(workers.routees()?.len(), 8);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A resizer is for a single pool: it remembers its measurements, a number for each size tried.
+    ///
+    /// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
+    /// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
+    /// the load declines. The interval is the pool's [tick](crate::routing::Resizer::tick), by the system's clock, so it goes on
+    /// without traffic, and a look that comes late delays no other. A step explored may be as large as
+    /// `explore_step_size` says, where Akka's is always smaller. A pool of size 0, which `lower_bound(0)` allows,
+    /// grows by one when messages come. Random choices derive from the system's seed.
+    #[doc(alias = "ExploringResizerSettings")]
+    OptimalSizeExploringResizer remembers Memory {
         /// The fewest routees.
         lower_bound: usize as "Usize" = 1,
         /// The most routees.
@@ -138,9 +211,64 @@ parameters! {
     }
 }
 
-impl ResizerSettings {
+/// The memory of an exploring resizer. A copy of the resizer remembers nothing, and resizers are compared by their
+/// parameters.
+#[derive(Default)]
+pub(crate) struct Memory(pub(crate) Mutex<State>);
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+/// The memory from one look to the next. The head of the pool alone touches it.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Seconds for each message, by the size of the pool.
+    pub(crate) log: BTreeMap<usize, f64>,
+    pub(crate) last: Option<Look>,
+    /// The time when the next look is due: by the ticks, and not from the last look, which may have come late. The tick
+    /// behind a late look would be too early otherwise, and be missed.
+    pub(crate) due: Option<Duration>,
+    pub(crate) underutilized: Option<Streak>,
+    /// Made at the first use, from the router's seed.
+    pub(crate) random: Option<SmallRng>,
+}
+
+/// The measurements of a look.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) at: Duration,
+    /// The messages sent to the router by then.
+    pub(crate) messages: u64,
+    /// The messages that wait or are being handled.
+    pub(crate) pending: usize,
+}
+
+/// A time in which not all routees of the pool are in use.
+#[derive(Clone, Copy)]
+pub(crate) struct Streak {
+    pub(crate) since: Duration,
+    /// The most routees that were in use at once meanwhile.
+    pub(crate) highest: usize,
+}
+
+impl DefaultResizer {
     /// Says which parameter has a value that is not allowed.
-    pub(crate) fn check(&self) -> Result<(), ResizerError> {
+    pub(crate) fn check_parameters(&self) -> Result<(), ResizerError> {
         check_bounds(self.lower_bound, self.upper_bound)?;
         ResizerError::unless_rate("rampup_rate", self.rampup_rate)?;
         if self.backoff_threshold > 1.0 || self.backoff_threshold.is_nan() {
@@ -157,9 +285,9 @@ impl ResizerSettings {
     }
 }
 
-impl ExploringResizerSettings {
+impl OptimalSizeExploringResizer {
     /// Says which parameter has a value that is not allowed.
-    pub(crate) fn check(&self) -> Result<(), ResizerError> {
+    pub(crate) fn check_parameters(&self) -> Result<(), ResizerError> {
         check_bounds(self.lower_bound, self.upper_bound)?;
         ResizerError::unless_share(
             "chance_of_ramping_down_when_full",

@@ -1,6 +1,6 @@
 //! A system's settings of its routers.
 
-use crate::settings::resizer::{ExploringResizerSettings, ResizerSettings};
+use crate::settings::resizer::{DefaultResizer, OptimalSizeExploringResizer};
 #[cfg(feature = "config")]
 use crate::util::values::{Span, U32};
 use std::collections::BTreeMap;
@@ -71,10 +71,10 @@ pub struct RouterSettings {
     pub stay_when_empty: Option<bool>,
     /// A [`DefaultResizer`](crate::routing::DefaultResizer) for a pool.
     #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
-    pub resizer: Option<ResizerSettings>,
+    pub resizer: Option<DefaultResizer>,
     /// An [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer) for a pool.
     #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
-    pub optimal_size_exploring_resizer: Option<ExploringResizerSettings>,
+    pub optimal_size_exploring_resizer: Option<OptimalSizeExploringResizer>,
     /// Options for a routing logic of your own.
     #[cfg_attr(
         feature = "config",
@@ -219,15 +219,15 @@ impl RouterSettings {
 
     /// Gives a pool a [`DefaultResizer`](crate::routing::DefaultResizer), or none if `enabled` is false. It replaces
     /// the resizer of the code.
-    pub fn resizer(mut self, settings: ResizerSettings) -> Self {
-        self.resizer = Some(settings);
+    pub fn resizer(mut self, resizer: DefaultResizer) -> Self {
+        self.resizer = Some(resizer);
         self
     }
 
     /// Gives a pool an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), or none if
     /// `enabled` is false. It replaces the resizer of the code. Do not set [`resizer`](Self::resizer) together with it.
-    pub fn optimal_size_exploring_resizer(mut self, settings: ExploringResizerSettings) -> Self {
-        self.optimal_size_exploring_resizer = Some(settings);
+    pub fn optimal_size_exploring_resizer(mut self, resizer: OptimalSizeExploringResizer) -> Self {
+        self.optimal_size_exploring_resizer = Some(resizer);
         self
     }
 

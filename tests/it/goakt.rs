@@ -4,7 +4,7 @@ use crate::router_support::{END, FAIL, Worker};
 use pointsman::ask::AttemptEnd;
 use pointsman::prelude::*;
 use pointsman::routing::goakt::{AskFailedWith, RouterError, RouterHandle, SpawnRouter, Unset};
-use pointsman::routing::{KeySink, ManageError, ResizerSettings, Ring, RouterSettings};
+use pointsman::routing::{DefaultResizer, KeySink, ManageError, Ring, RouterSettings};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, SendError, SpawnError, SystemRef};
@@ -1222,7 +1222,7 @@ fn an_empty_router_stays_if_wanted() {
 }
 
 /// A system that gives a resizer to the router, which looks at each message.
-fn resized(resizer: ResizerSettings) -> TestSystem {
+fn resized(resizer: DefaultResizer) -> TestSystem {
     let resizer = resizer.messages_per_resize(1).pressure_threshold(1000).without_ticks(true);
     let says = Deployment::new().router(RouterSettings::new().resizer(resizer));
     TestSystem::builder().seed(1).configure(|builder| builder.deploy("/workers", says)).build()
@@ -1230,7 +1230,7 @@ fn resized(resizer: ResizerSettings) -> TestSystem {
 
 #[test]
 fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
-    let system = resized(ResizerSettings::new().lower_bound(1).upper_bound(9));
+    let system = resized(DefaultResizer::new().lower_bound(1).upper_bound(9));
     let (plan, _got) = workers(&system, 6);
     let router = plan.spawn().unwrap();
     let size = || {
@@ -1247,7 +1247,7 @@ fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
 
 #[test]
 fn a_resizer_that_the_system_says_lets_an_empty_router_grow_instead_of_ending() {
-    let system = resized(ResizerSettings::new().lower_bound(0).upper_bound(9));
+    let system = resized(DefaultResizer::new().lower_bound(0).upper_bound(9));
     let (plan, got) = workers(&system, 1);
     let router = plan.spawn().unwrap();
     assert_eq!(router.routees().unwrap().len(), 0);

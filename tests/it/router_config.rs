@@ -5,8 +5,8 @@ use pointsman::ask::{Answerable, Attempt};
 use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Balancing, Broadcast, ConsistentHashing, DefaultResizer, ExploringResizerSettings, HashKey, ManageError,
-    Pick, Random, ResizerError, ResizerSettings, RoundRobin, RouteContext, Routees, RouterPlan,
+    Balancing, Broadcast, ConsistentHashing, DefaultResizer, HashKey, ManageError,
+    OptimalSizeExploringResizer, Pick, Random, ResizerError, RoundRobin, RouteContext, Routees, RouterPlan,
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::settings::Deployment;
@@ -274,7 +274,7 @@ fn what_the_code_has_stays_where_the_system_says_nothing_from_code_or_the_same()
 #[test]
 fn a_section_that_leaves_the_router_to_the_code_leaves_its_size_alone() {
     crate::logged::listen();
-    let resizer = ResizerSettings::new().lower_bound(4).upper_bound(6);
+    let resizer = DefaultResizer::new().lower_bound(4).upper_bound(6);
     for (says, size) in [
         (says("from-code").nr_of_instances(5), 2),
         (says("from-code").nr_of_instances(0), 2),
@@ -813,8 +813,8 @@ fn a_name_that_nobody_gave_a_logic_is_refused_at_the_start_with_those_that_are_k
 
 #[test]
 fn settings_in_code_are_checked_when_the_system_starts() {
-    let resizer = ResizerSettings::new;
-    let exploring = ExploringResizerSettings::new;
+    let resizer = DefaultResizer::new;
+    let exploring = OptimalSizeExploringResizer::new;
     let new = RouterSettings::new;
     for (says, key, text) in [
         (new().within(Duration::ZERO), "within", "more than 0"),
@@ -1181,16 +1181,25 @@ fn a_file_gives_a_pool_a_resizer_changes_it_and_takes_it_away() {
     };
     let new = RouterSettings::new;
     let (on, off) =
-        (ResizerSettings::new().upper_bound(20), ResizerSettings::new().enabled(false).upper_bound(20));
-    let exploring = ExploringResizerSettings::new().lower_bound(6).upper_bound(30);
+        (DefaultResizer::new().upper_bound(20), DefaultResizer::new().enabled(false).upper_bound(20));
+    let exploring = OptimalSizeExploringResizer::new().lower_bound(6).upper_bound(30);
     assert_eq!(size(new(), false), (5, 100));
     assert_eq!(size(new(), true), (7, 10), "the coded one stays");
     assert_eq!(size(new().resizer(on.clone()), false), (4, 20), "a section without `enabled` is on");
     assert_eq!(size(new().resizer(on.clone()), true), (4, 20), "and takes the place of the coded one");
     assert_eq!(size(new().resizer(off.clone()), false), (5, 100), "no trap");
     assert_eq!(size(new().resizer(off.clone()), true), (5, 100), "the coded one is off, too");
+    let system = System::builder("coded").build().unwrap();
+    let by_default = system.router("a").pool(5, workers().0).resizer(off.clone()).spawn().unwrap();
+    let measuring = exploring.clone().enabled(false);
+    let measuring = system.router("b").pool(5, workers().0).resizer(measuring).spawn().unwrap();
+    for router in [by_default, measuring] {
+        assert_eq!(router.routees().unwrap().len(), 5, "as if there were none");
+        router.resize_to(100).unwrap();
+        assert_eq!(router.routees().unwrap().len(), 100);
+    }
     assert_eq!(size(new().optimal_size_exploring_resizer(exploring.clone()), true), (6, 30));
-    let both = |off: ResizerSettings| new().resizer(off).optimal_size_exploring_resizer(exploring.clone());
+    let both = |off: DefaultResizer| new().resizer(off).optimal_size_exploring_resizer(exploring.clone());
     assert_eq!(size(both(off), false), (6, 30));
     // It comes along with another logic.
     assert_eq!(size(says("random-pool"), true), (7, 10));
@@ -1361,7 +1370,7 @@ fn all_that_is_said_of_routers_prints_and_reads_again() {
         .leave_within(2 * SECOND)
         .stay_when_empty(true)
         .resizer(
-            ResizerSettings::new()
+            DefaultResizer::new()
                 .enabled(false)
                 .lower_bound(0)
                 .upper_bound(4)
@@ -1374,7 +1383,7 @@ fn all_that_is_said_of_routers_prints_and_reads_again() {
                 .without_ticks(true),
         )
         .optimal_size_exploring_resizer(
-            ExploringResizerSettings::new()
+            OptimalSizeExploringResizer::new()
                 .enabled(true)
                 .lower_bound(2)
                 .upper_bound(5)

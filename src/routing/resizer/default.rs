@@ -3,60 +3,15 @@
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, difference};
-use crate::settings::resizer::{ResizerSettings, default_resizer_methods};
+use crate::settings::resizer::DefaultResizer;
 use crate::settings::resizer_error::ResizerError;
 use std::time::Duration;
 
-/// Grows a pool in which all routees are busy, and shrinks a pool in which few are.
-///
-/// Of n routees, p are busy (the *pressure*). If all are, the pool grows by `rampup_rate` of n, rounded up.
-/// If fewer than `backoff_threshold` of n are, it shrinks by `backoff_rate` of n, rounded up. Then the bounds
-/// hold. So with the defaults a pool under full load grows 1, 2, 3, 4, 5, 6, 8, 10, each step after ten
-/// messages, and an idle one shrinks by one routee for each ten messages or ten seconds.
-///
-/// [`ResizerSettings`] has the parameters with their defaults.
-///
-/// The size is also looked at when the pool is created: a new pool is idle, so one of 5 routees within 2 and
-/// 15 begins with 4.
-///
-/// ```
-/// use pointsman::prelude::*;
-/// use pointsman::routing::DefaultResizer;
-/// # struct Worker;
-/// # impl Actor for Worker {
-/// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let system = System::builder("demo").build()?;
-/// let resizer = DefaultResizer::new().lower_bound(2).upper_bound(15).messages_per_resize(100);
-/// let workers = system.router("workers").pool(5, |_| Worker).resizer(resizer).spawn()?;
-/// assert_eq!(workers.routees()?.len(), 4);
-/// workers.resize_to(100)?;
-/// assert_eq!(workers.routees()?.len(), 15, "the bounds hold for sizes set by hand too");
-/// # Ok(())
-/// # }
-/// ```
-///
-/// As in Akka, but for three things. A suspended routee is busy. A pool of size 0, which `lower_bound(0)`
-/// allows, grows by one when messages come. And the tick.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct DefaultResizer {
-    settings: ResizerSettings,
-}
-
 impl DefaultResizer {
-    /// Has the defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    default_resizer_methods!();
-
     /// Returns the number of busy routees.
     fn pressure(&self, loads: &RouteeLoads) -> usize {
         let busy = |load: &RecipientLoad| match load {
-            RecipientLoad::Busy { queued } => *queued >= self.settings.pressure_threshold,
+            RecipientLoad::Busy { queued } => *queued >= self.pressure_threshold,
             // It would work if it could: a pool must not shrink because its routees have failed.
             RecipientLoad::Suspended => true,
             RecipientLoad::Idle | RecipientLoad::Closed | RecipientLoad::Unknown => false,
@@ -65,28 +20,24 @@ impl DefaultResizer {
     }
 
     fn rampup(&self, pressure: usize, size: usize) -> usize {
-        if pressure < size { 0 } else { (self.settings.rampup_rate * size as f64).ceil() as usize }
+        if pressure < size { 0 } else { (self.rampup_rate * size as f64).ceil() as usize }
     }
 
     fn backoff(&self, pressure: usize, size: usize) -> usize {
-        let few = size > 0 && (pressure as f64) / (size as f64) < self.settings.backoff_threshold;
-        if few { (self.settings.backoff_rate * size as f64).ceil() as usize } else { 0 }
-    }
-}
-
-impl From<ResizerSettings> for DefaultResizer {
-    /// Makes the resizer, whether it is [enabled](ResizerSettings::enabled) or not.
-    fn from(settings: ResizerSettings) -> Self {
-        Self { settings }
+        let few = size > 0 && (pressure as f64) / (size as f64) < self.backoff_threshold;
+        if few { (self.backoff_rate * size as f64).ceil() as usize } else { 0 }
     }
 }
 
 impl Resizer for DefaultResizer {
     fn is_time_for_resize(&self, messages: u64) -> bool {
-        messages.checked_rem(self.settings.messages_per_resize) == Some(0)
+        self.enabled && messages.checked_rem(self.messages_per_resize) == Some(0)
     }
 
     fn resize(&self, loads: &RouteeLoads) -> isize {
+        if !self.enabled {
+            return 0;
+        }
         let (size, pressure) = (loads.len(), self.pressure(loads));
         let rampup = if loads.is_starved() { 1 } else { self.rampup(pressure, size) };
         let proposed = size.saturating_add(rampup).saturating_sub(self.backoff(pressure, size));
@@ -94,15 +45,15 @@ impl Resizer for DefaultResizer {
     }
 
     fn clamp(&self, size: usize) -> usize {
-        size.max(self.settings.lower_bound).min(self.settings.upper_bound)
+        if self.enabled { size.max(self.lower_bound).min(self.upper_bound) } else { size }
     }
 
     fn tick(&self) -> Option<Duration> {
-        (!self.settings.without_ticks).then_some(self.settings.tick_interval)
+        (self.enabled && !self.without_ticks).then_some(self.tick_interval)
     }
 
     fn check(&self) -> Result<(), ResizerError> {
-        self.settings.check()
+        self.check_parameters()
     }
 }
 
@@ -117,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_table() {
-        let table = ResizerSettings {
+        let table = DefaultResizer {
             enabled: true,
             lower_bound: 1,
             upper_bound: 10,
@@ -129,7 +80,6 @@ mod tests {
             tick_interval: Duration::from_secs(10),
             without_ticks: false,
         };
-        let table = DefaultResizer::from(table);
         assert_eq!((DefaultResizer::new(), DefaultResizer::default()), (table.clone(), table));
     }
 

@@ -4,105 +4,15 @@ use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, difference};
-use crate::settings::resizer::{ExploringResizerSettings, exploring_resizer_methods};
+use crate::settings::resizer::{Look, OptimalSizeExploringResizer, State, Streak};
 use crate::settings::resizer_error::ResizerError;
-use crate::sync::{Mutex, lock};
+use crate::sync::lock;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-/// Searches the size at which a pool handles most messages, by trying sizes out.
-///
-/// Every `action_interval` it looks at the pool. If all routees had something to do now and the time before,
-/// it notes how long a message took at this size: the time that has passed, by the messages that were handled
-/// in it. Then it *explores* (a random step up, or down) or *optimizes* (half the way to the best size noted
-/// near by). While some routee is idle it keeps the size; when that lasts for
-/// `downsize_after_underutilized_for`, it shrinks the pool to `downsize_ratio` of the most routees that were
-/// in use at once.
-///
-/// For work whose best size is unknown beforehand, as when routees share something outside: more of them may be slower.
-/// The size walks at random, so it changes even when the load does not.
-///
-/// [`ExploringResizerSettings`] has the parameters with their defaults.
-///
-/// ```
-/// use pointsman::prelude::*;
-/// use pointsman::routing::OptimalSizeExploringResizer;
-/// use std::time::Duration;
-/// # struct Worker;
-/// # impl Actor for Worker {
-/// #     type Message = u64;
-/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
-/// # }
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let system = System::builder("demo").build()?;
-/// let resizer = OptimalSizeExploringResizer::new()
-///     .lower_bound(2)
-///     .upper_bound(30)
-///     .action_interval(Duration::from_secs(1));
-/// let workers = system.router("workers").pool(8, |_| Worker).resizer(resizer).spawn()?;
-/// assert_eq!(workers.routees()?.len(), 8);
-/// # Ok(())
-/// # }
-/// ```
-///
-/// A resizer is for a single pool: it remembers its measurements, a number for each size tried.
-///
-/// As in Akka, but for five things. Each time that a pool was found underutilized for long, the most routees
-/// in use are counted anew: Akka's pool shrinks once, and then keeps its size until it is full, however far
-/// the load declines. The interval is the pool's [tick](Resizer::tick), by the system's clock, so it goes on
-/// without traffic, and a look that comes late delays no other. A step explored may be as large as
-/// `explore_step_size` says, where Akka's is always smaller. A pool of size 0, which `lower_bound(0)` allows,
-/// grows by one when messages come. Random choices derive from the system's seed.
-#[derive(Default)]
-pub struct OptimalSizeExploringResizer {
-    settings: ExploringResizerSettings,
-    /// Touched by the pool's head only.
-    state: Mutex<State>,
-}
-
-/// The memory of the resizer from one look to the next.
-#[derive(Default)]
-struct State {
-    /// Seconds for each message, by the size of the pool.
-    log: BTreeMap<usize, f64>,
-    last: Option<Look>,
-    /// The time when the next look is due: by the ticks, and not from the last look, which may have come late. The tick
-    /// behind a late look would be too early otherwise, and be missed.
-    due: Option<Duration>,
-    underutilized: Option<Streak>,
-    /// Made at the first use, from the router's seed.
-    random: Option<SmallRng>,
-}
-
-/// The measurements of a look.
-#[derive(Clone, Copy)]
-struct Look {
-    at: Duration,
-    /// The messages sent to the router by then.
-    messages: u64,
-    /// The messages that wait or are being handled.
-    pending: usize,
-}
-
-/// A time in which not all routees of the pool are in use.
-#[derive(Clone, Copy)]
-struct Streak {
-    since: Duration,
-    /// The most routees that were in use at once meanwhile.
-    highest: usize,
-}
-
 impl OptimalSizeExploringResizer {
-    /// Has the defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    exploring_resizer_methods!();
-
     /// Notes the measurements of this look at the pool.
     fn report(&self, state: &mut State, loads: &RouteeLoads) {
         let (size, now) = (loads.len(), loads.now());
@@ -126,7 +36,7 @@ impl OptimalSizeExploringResizer {
             let handled = came + before.pending as f64 - look.pending as f64;
             if handled > 0.0 {
                 let took = now.saturating_sub(before.at).as_secs_f64() / handled;
-                let weight = self.settings.weight_of_latest_metric;
+                let weight = self.weight_of_latest_metric;
                 let noted = state.log.entry(size).or_insert(took);
                 *noted = *noted * (1.0 - weight) + took * weight;
             }
@@ -139,17 +49,17 @@ impl OptimalSizeExploringResizer {
         match state.underutilized {
             Some(streak) => {
                 let lasts = loads.now().saturating_sub(streak.since);
-                if lasts <= self.settings.downsize_after_underutilized_for {
+                if lasts <= self.downsize_after_underutilized_for {
                     return size;
                 }
                 // The streak is measured anew from here on, or the load of long ago would keep a pool large for ever.
                 state.underutilized = Some(Streak { since: loads.now(), highest: 0 });
-                size.min((streak.highest as f64 * self.settings.downsize_ratio) as usize)
+                size.min((streak.highest as f64 * self.downsize_ratio) as usize)
             }
             None if state.log.is_empty() => size,
             None => {
                 let random = state.random.get_or_insert_with(|| SmallRng::seed_from_u64(loads.seed()));
-                if random.random::<f64>() < self.settings.chance_of_exploration {
+                if random.random::<f64>() < self.chance_of_exploration {
                     self.explore(random, size)
                 } else {
                     self.optimize(&state.log, size)
@@ -159,9 +69,9 @@ impl OptimalSizeExploringResizer {
     }
 
     fn explore(&self, random: &mut SmallRng, size: usize) -> usize {
-        let longest = (size as f64 * self.settings.explore_step_size).ceil() as usize;
+        let longest = (size as f64 * self.explore_step_size).ceil() as usize;
         let step = random.random_range(1..=longest.max(1));
-        if random.random::<f64>() < self.settings.chance_of_ramping_down_when_full {
+        if random.random::<f64>() < self.chance_of_ramping_down_when_full {
             size.saturating_sub(step)
         } else {
             size.saturating_add(step)
@@ -170,7 +80,7 @@ impl OptimalSizeExploringResizer {
 
     /// Returns half the way to the best size noted, rounded up. Of equally good sizes the smallest is best.
     fn optimize(&self, log: &BTreeMap<usize, f64>, size: usize) -> usize {
-        let side = self.settings.optimization_range / 2;
+        let side = self.optimization_range / 2;
         let below = log.range(..size).rev().take(side);
         let above = log.range(size..).take(side);
         let best = below.chain(above).min_by(|one, other| one.1.total_cmp(other.1).then(one.0.cmp(other.0)));
@@ -182,22 +92,18 @@ impl OptimalSizeExploringResizer {
     }
 }
 
-impl From<ExploringResizerSettings> for OptimalSizeExploringResizer {
-    /// Makes the resizer, whether it is [enabled](ExploringResizerSettings::enabled) or not.
-    fn from(settings: ExploringResizerSettings) -> Self {
-        Self { settings, ..Self::default() }
-    }
-}
-
 impl Resizer for OptimalSizeExploringResizer {
     /// True only for a new pool: afterwards the tick asks.
     fn is_time_for_resize(&self, messages: u64) -> bool {
-        messages == 0
+        self.enabled && messages == 0
     }
 
     fn resize(&self, loads: &RouteeLoads) -> isize {
+        if !self.enabled {
+            return 0;
+        }
         let size = loads.len();
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.memory.0);
         let too_early = state.due.is_some_and(|due| loads.now() < due);
         let proposed = if loads.is_starved() {
             1
@@ -206,7 +112,7 @@ impl Resizer for OptimalSizeExploringResizer {
         } else {
             let before = state.due.unwrap_or(loads.now());
             // The caller may have checked nothing.
-            let interval = self.settings.action_interval.max(Duration::from_nanos(1));
+            let interval = self.action_interval.max(Duration::from_nanos(1));
             state.due = Some(next_in_rate(before, interval, loads.now()));
             self.report(&mut state, loads);
             self.propose(&mut state, loads)
@@ -215,25 +121,15 @@ impl Resizer for OptimalSizeExploringResizer {
     }
 
     fn clamp(&self, size: usize) -> usize {
-        size.max(self.settings.lower_bound).min(self.settings.upper_bound)
+        if self.enabled { size.max(self.lower_bound).min(self.upper_bound) } else { size }
     }
 
     fn tick(&self) -> Option<Duration> {
-        Some(self.settings.action_interval)
+        self.enabled.then_some(self.action_interval)
     }
 
     fn check(&self) -> Result<(), ResizerError> {
-        self.settings.check()
-    }
-}
-
-impl fmt::Debug for OptimalSizeExploringResizer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OptimalSizeExploringResizer")
-            .field("lower_bound", &self.settings.lower_bound)
-            .field("upper_bound", &self.settings.upper_bound)
-            .field("action_interval", &self.settings.action_interval)
-            .finish_non_exhaustive()
+        self.check_parameters()
     }
 }
 
@@ -250,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_table() {
-        let ExploringResizerSettings {
+        let OptimalSizeExploringResizer {
             enabled,
             lower_bound,
             upper_bound,
@@ -262,7 +158,8 @@ mod tests {
             downsize_ratio,
             optimization_range,
             weight_of_latest_metric,
-        } = OptimalSizeExploringResizer::new().settings;
+            memory: _,
+        } = OptimalSizeExploringResizer::new();
         assert!(enabled);
         assert_eq!((lower_bound, upper_bound, optimization_range), (1, 10, 16));
         assert_eq!((chance_of_ramping_down_when_full, chance_of_exploration), (0.2, 0.4));
@@ -281,11 +178,11 @@ mod tests {
     }
 
     fn note(resizer: &OptimalSizeExploringResizer, log: &[(usize, f64)]) {
-        lock(&resizer.state).log = log.iter().copied().collect();
+        lock(&resizer.memory.0).log = log.iter().copied().collect();
     }
 
     fn noted(resizer: &OptimalSizeExploringResizer) -> Vec<(usize, f64)> {
-        lock(&resizer.state).log.iter().map(|(size, took)| (*size, *took)).collect()
+        lock(&resizer.memory.0).log.iter().map(|(size, took)| (*size, *took)).collect()
     }
 
     #[test]

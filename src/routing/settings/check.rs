@@ -1,15 +1,13 @@
 //! The checks of a section that hold for any router.
 
-use crate::settings::build_error::BuildError;
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
-use crate::routing::resizer::default::DefaultResizer;
-use crate::routing::resizer::exploring::OptimalSizeExploringResizer;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS};
 use crate::routing::settings::known_names::KnownNames;
+use crate::settings::build_error::BuildError;
 use crate::settings::deployment::{Deployment, Deployments};
-use crate::settings::resizer::{ExploringResizerSettings, ResizerSettings};
+use crate::settings::resizer::{DefaultResizer, OptimalSizeExploringResizer};
 use crate::settings::resizer_error::ResizerError;
 use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
@@ -79,8 +77,8 @@ fn check_router(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (St
     let default = default_resizer(says);
     let exploring = exploring_resizer(says);
     for (key, checked) in [
-        ("resizer", default.map(ResizerSettings::check)),
-        ("optimal-size-exploring-resizer", exploring.map(ExploringResizerSettings::check)),
+        ("resizer", default.map(DefaultResizer::check_parameters)),
+        ("optimal-size-exploring-resizer", exploring.map(OptimalSizeExploringResizer::check_parameters)),
     ] {
         if let Some(Err(ResizerError::Parameter { name, value: is, allowed })) = checked {
             let key = format!("{key}.{}", name.replace('_', "-"));
@@ -105,18 +103,16 @@ pub(crate) fn resizer(says: &RouterSettings) -> Option<Option<Box<dyn Resizer>>>
     if says.resizer.is_none() && says.optimal_size_exploring_resizer.is_none() {
         return None;
     }
-    let default = default_resizer(says).cloned().map(DefaultResizer::from);
-    let exploring = || exploring_resizer(says).cloned().map(OptimalSizeExploringResizer::from);
-    let default = default.map(|resizer| Box::new(resizer) as Box<dyn Resizer>);
-    Some(default.or_else(|| exploring().map(|resizer| Box::new(resizer) as _)))
+    let default = default_resizer(says).map(|resizer| Box::new(resizer.clone()) as Box<dyn Resizer>);
+    Some(default.or_else(|| exploring_resizer(says).map(|resizer| Box::new(resizer.clone()) as _)))
 }
 
 /// If it is on.
-fn default_resizer(says: &RouterSettings) -> Option<&ResizerSettings> {
-    says.resizer.as_ref().filter(|settings| settings.enabled)
+fn default_resizer(says: &RouterSettings) -> Option<&DefaultResizer> {
+    says.resizer.as_ref().filter(|resizer| resizer.enabled)
 }
 
 /// If it is on.
-fn exploring_resizer(says: &RouterSettings) -> Option<&ExploringResizerSettings> {
-    says.optimal_size_exploring_resizer.as_ref().filter(|settings| settings.enabled)
+fn exploring_resizer(says: &RouterSettings) -> Option<&OptimalSizeExploringResizer> {
+    says.optimal_size_exploring_resizer.as_ref().filter(|resizer| resizer.enabled)
 }
