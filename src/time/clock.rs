@@ -13,7 +13,8 @@ use crate::sync::{Arc, Mutex, lock};
 /// The function that a clock calls when it has been moved, with the time that the clock was moved to.
 pub(crate) type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
 
-/// A source of time for an actor system.
+/// A source of time for an actor system, for [`SystemBuilder::clock`](crate::SystemBuilder::clock). A system without one
+/// has the operating system's monotonic clock, counted from when the system was built.
 ///
 /// A time is the distance from a start that the clock chooses; times of two clocks can't be compared.
 ///
@@ -24,23 +25,24 @@ pub(crate) type AdvanceHook = Box<dyn Fn(Duration) + Send + Sync>;
 /// # Examples
 /// A clock that goes on from where an earlier run of the program stopped:
 /// ```
-/// use std::time::Duration;
-/// use pointsman::time::{Clock, SystemClock};
+/// use std::time::{Duration, Instant};
+/// use pointsman::time::Clock;
 ///
 /// struct Continued {
 ///     earlier: Duration,
-///     clock: SystemClock,
+///     start: Instant,
 /// }
 ///
 /// impl Clock for Continued {
 ///     fn now(&self) -> Duration {
-///         self.earlier.saturating_add(self.clock.now())
+///         self.earlier.saturating_add(self.start.elapsed())
 ///     }
 /// }
 ///
-/// let clock = Continued { earlier: Duration::from_secs(3600), clock: SystemClock::new() };
+/// let clock = Continued { earlier: Duration::from_secs(3600), start: Instant::now() };
 /// assert!(clock.now() >= Duration::from_secs(3600));
 /// ```
+#[doc(alias = "SystemClock")]
 pub trait Clock: Send + Sync + 'static {
     /// Returns the time since the clock's start.
     ///
@@ -65,18 +67,8 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 /// The operating system's monotonic clock, counted from when the value was made.
-///
-/// # Examples
-/// ```
-/// use pointsman::time::{Clock, SystemClock};
-///
-/// let clock = SystemClock::new();
-/// let earlier = clock.now();
-/// assert!(clock.is_real());
-/// assert!(clock.now() >= earlier);
-/// ```
-#[derive(Clone, Debug)]
-pub struct SystemClock {
+#[derive(Debug)]
+pub(crate) struct SystemClock {
     start: Instant,
 }
 
@@ -116,14 +108,8 @@ struct State {
 
 impl SystemClock {
     /// Makes a clock that starts now.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { start: Instant::now() }
-    }
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

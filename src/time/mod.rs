@@ -6,4 +6,4 @@ pub(crate) mod timers; // the timers of a system
 pub(crate) mod alarm; // wakers that wait for a time
 pub(crate) mod no_system; // a clock for asks that belong to no system
 
-pub use crate::time::clock::{Clock, ManualClock, SystemClock};
+pub use crate::time::clock::{Clock, ManualClock};
