@@ -6,7 +6,7 @@
 use crate::core::extensions::Extension;
 use crate::failure::guarded;
 use crate::group::config::GroupConfig;
-use crate::topology::error::{ConfigRejected, TopologyError};
+use crate::topology::error::TopologyError;
 use crate::topology::member::GroupMember;
 use crate::topology::plan::Topology;
 use crate::util::panic::drop_guarded;
@@ -54,7 +54,7 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
         let found = guarded(|| Ok(change.member.prepare(&change.config)));
         match found.unwrap_or_else(|failure| Err(format!("it panicked: {failure}"))) {
             Ok(update) => prepared.push(update),
-            Err(reason) => rejections.push(ConfigRejected { group: change.name.clone(), reason }),
+            Err(reason) => rejections.push((change.name.clone(), reason)),
         }
     }
     if !rejections.is_empty() {

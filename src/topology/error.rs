@@ -54,20 +54,11 @@ pub enum TopologyError {
         known: Vec<String>,
     },
     /// Groups reject their sections of the configuration: no group has got its section.
+    #[doc(alias = "ConfigRejected")]
     Rejected {
-        /// The groups that reject, and their reasons.
-        rejections: Vec<ConfigRejected>,
+        /// The names of the groups that reject, each with the reason that the group gives, in the order of declaration.
+        rejections: Vec<(String, String)>,
     },
-}
-
-/// A rejection says that a group rejects its section of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ConfigRejected {
-    /// The group.
-    pub group: String,
-    /// The reason that the group gives.
-    pub reason: String,
 }
 
 impl fmt::Display for TopologyError {
@@ -102,7 +93,7 @@ impl fmt::Display for TopologyError {
             }
             Self::Rejected { rejections } => {
                 f.write_str("configuration rejected")?;
-                for (number, ConfigRejected { group, reason }) in rejections.iter().enumerate() {
+                for (number, (group, reason)) in rejections.iter().enumerate() {
                     write!(f, "{} `topology.{group}`: {reason}", if number == 0 { ':' } else { ';' })?;
                 }
                 Ok(())

@@ -43,7 +43,7 @@ pub(crate) mod wraps;
 pub use crate::core::multi_send::{SendMode, SendReport};
 pub use crate::topology::ask_all::AskAll;
 pub use crate::topology::dot::RouteEdge;
-pub use crate::topology::error::{ConfigRejected, SendRefused, TopologyError};
+pub use crate::topology::error::{SendRefused, TopologyError};
 pub use crate::topology::member::{GroupMember, IntoMember};
 pub use crate::topology::outlet::Outlet;
 pub use crate::topology::plan::{DeclaredGroup, GroupInfo, MountedGroup, Topology};

@@ -138,7 +138,6 @@ fn entrypoints_start_first_with_an_empty_configuration() {
 #[cfg(feature = "config")]
 mod configured {
     use super::*;
-    use pointsman::topology::ConfigRejected;
 
     fn two() -> Whole {
         let whole = Whole::with(|builder| {
@@ -170,7 +169,7 @@ mod configured {
         let error = whole.topology.reconfigure(text, false).expect_err("rejected");
         let TopologyError::Rejected { rejections } = &error else { panic!("{error}") };
         let who: Vec<_> =
-            rejections.iter().map(|ConfigRejected { group, reason, .. }| (&**group, &**reason)).collect();
+            rejections.iter().map(|(group, reason)| (&**group, &**reason)).collect();
         assert_eq!(who, [("a", "as told"), ("b", "as told")]);
         assert!(error.to_string().contains("`topology.b`: as told"), "{error}");
         assert_eq!(whole.notes(), ["a validates size = 3", "b validates size = 4"]);
