@@ -18,7 +18,7 @@ mod common;
 use common::{Sinks, Subject, Words, compare, with_system};
 use criterion::{Criterion, criterion_group, criterion_main};
 use pointsman::prelude::*;
-use pointsman::topology::{Outlet, SendExt};
+use pointsman::topology::Outlet;
 use std::time::{Duration, Instant};
 
 /// Deliveries between two waits for the actors: without them only the growth of queues would be measured.

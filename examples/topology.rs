@@ -29,7 +29,7 @@
 use pointsman::group::{KeyRoute, MapRouter};
 use pointsman::prelude::*;
 use pointsman::shutdown::Phase;
-use pointsman::topology::{Outlet, SendExt, TopologyError};
+use pointsman::topology::{Outlet, TopologyError};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;

@@ -10,7 +10,6 @@ use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
-use pointsman::topology::SendExt;
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

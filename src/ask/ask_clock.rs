@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// An asker's reference to its clock. A shared reference costs two read-modify-writes for each ask, in a cache line
 /// that all askers write; a reference that lives for ever costs nothing.
 #[derive(Clone)]
-pub enum AskClock {
+pub(crate) enum AskClock {
     /// Lives for ever.
     Static(&'static dyn Alarms),
     /// The clock of the system that the asked actor lives in. The count is in the cache line that every message to that
@@ -53,7 +53,7 @@ impl AskClock {
 
 /// The reference by which the error of an ask finds the path of its target, where the ask has no [`AskClock`] of its
 /// own. It is counted as there.
-pub enum Asked {
+pub(crate) enum Asked {
     Actor(AnyActorRef),
     Router(Arc<Routed<SystemRef, AnyActorRef>>),
     Unknown,
@@ -85,7 +85,7 @@ impl Deref for AskClock {
 }
 
 /// The temporary actor that serves an ask. It ends when the ask is over.
-pub struct ServingActor(pub(crate) AnyActorRef);
+pub(crate) struct ServingActor(pub(crate) AnyActorRef);
 
 impl Drop for ServingActor {
     fn drop(&mut self) {

@@ -104,7 +104,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Any other actor gets it. In a full mailbox that [lets senders wait](crate::OverflowPolicy::Wait), the wait for
     /// room ends with the deadline, too, and the message is a dead letter.
     ///
-    /// Not to be confused with [`send_within`](crate::topology::SendExt::send_within), whose limit applies to the wait
+    /// Not to be confused with [`send_within`](crate::topology::Outlet::send_within), whose limit applies to the wait
     /// for room alone.
     pub fn tell_within<T>(&self, message: T, limit: Duration)
     where

@@ -102,7 +102,7 @@ impl<R: Send + 'static> Ask<R> {
         let message = N::from(Call::new(request, reply_to));
         let sent = match bound.until() {
             // The request waits for room for as long as the mailbox says.
-            None => target.send(message),
+            None => target.send_undeferred(message),
             Some(until) => {
                 let (sent, put_off) = put_off(|| target.send_putting_off(message));
                 if let Some(put_off) = put_off {

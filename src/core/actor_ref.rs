@@ -108,7 +108,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
     pub fn tell(&self, message: impl Into<M>) {
-        if let Err(refused) = self.send(message.into()) {
+        if let Err(refused) = self.send_undeferred(message.into()) {
             self.dead_letter(refused);
         }
     }
@@ -138,7 +138,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// directly or through a router, when its key router names no key for the message.
     #[inline]
     pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send(message.into()).inspect_err(|_| {
+        self.send_undeferred(message.into()).inspect_err(|_| {
             if let Some(system) = self.system() {
                 system.ledger().for_this_thread().handed_back(1);
             }
@@ -148,11 +148,11 @@ impl<M: Send + 'static> ActorRef<M> {
     /// Counts a message as sent and delivers it. A wait for room that begins at an actor is done here, and never
     /// deferred.
     #[inline]
-    pub(crate) fn send(&self, message: M) -> Result<(), SendError<M>> {
+    pub(crate) fn send_undeferred(&self, message: M) -> Result<(), SendError<M>> {
         self.count_and_send::<false>(message)
     }
 
-    /// Sends as [`send`](Self::send) does, where waits for room may be [deferred](deferred_send::put_off).
+    /// Sends as [`send_undeferred`](Self::send_undeferred) does, where waits for room may be [deferred](deferred_send::put_off).
     #[inline]
     pub(crate) fn send_putting_off(&self, message: M) -> Result<(), SendError<M>> {
         self.count_and_send::<true>(message)

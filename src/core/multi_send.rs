@@ -92,7 +92,7 @@ pub(crate) trait MultiRecipient<M> {
 }
 
 /// Distinguishes the copies of one message: each copy of a request must have a reply port of its own.
-pub trait Copier<M> {
+pub(crate) trait Copier<M> {
     /// Makes a copy of its own out of a clone. Calls user code.
     fn with_own_ports(&self, clone: M) -> M;
 }
@@ -401,7 +401,7 @@ impl<M: Send + 'static> ActorRef<M> {
     #[inline]
     pub(crate) fn offer_by(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M> {
         let Some(system) = self.counting_system() else {
-            let left = self.send(message).map_err(SendError::into_inner).err();
+            let left = self.send_undeferred(message).map_err(SendError::into_inner).err();
             let report = SendReport::of_one(left.is_none());
             return Offered { report, empty: 0, is_discarded: false, left };
         };
@@ -664,7 +664,7 @@ impl<M: Send + 'static> ActorRef<M> {
 }
 
 /// The outcome of an offer.
-pub struct Offered<M> {
+pub(crate) struct Offered<M> {
     pub report: SendReport,
     /// The number of destination groups without a recipient.
     pub empty: usize,

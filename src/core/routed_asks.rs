@@ -13,7 +13,7 @@ use std::sync::Arc as StdArc;
 /// The reference that asks of one thread through one router hold. Aligned to a cache line, as is the count of
 /// references before it.
 #[repr(align(64))]
-pub struct Routed<S, H> {
+pub(crate) struct Routed<S, H> {
     pub system: S,
     /// The head of the router.
     pub head: Option<H>,

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 /// A clock that deadlines are read from, and that wakes the wakers that wait for a deadline.
-pub trait Alarms: Send + Sync {
+pub(crate) trait Alarms: Send + Sync {
     /// Returns the time since the system's start.
     fn now(&self) -> Duration;
 
@@ -28,4 +28,4 @@ pub trait Alarms: Send + Sync {
 
 /// Names one alarm of an [`Alarms`]; only the [`Alarms`] that made the number can interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AlarmKey(pub (u64, u32));
+pub(crate) struct AlarmKey(pub (u64, u32));

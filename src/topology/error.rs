@@ -1,7 +1,5 @@
 //! A topology error says what is wrong with a topology.
 
-use crate::core::error::SendError;
-use crate::core::multi_send::SendReport;
 use crate::path::error::NameError;
 use std::fmt;
 
@@ -116,45 +114,3 @@ impl From<NameError> for TopologyError {
         Self::Name(error)
     }
 }
-
-/// A refusal gives back a message that no recipient took, with the outcomes of its copies.
-#[non_exhaustive]
-pub struct SendRefused<M> {
-    /// The message.
-    pub message: M,
-    /// The outcomes of the copies: all zeros if there was no recipient.
-    pub report: SendReport,
-    /// Whether there was a group to send the message to.
-    pub(crate) has_route: bool,
-    /// Whether a keyed group has discarded the message.
-    pub(crate) is_discarded: bool,
-}
-
-impl<M> SendRefused<M> {
-    /// Returns the error of the simple verbs: [`SendError::Full`] if any recipient was full.
-    pub fn into_error(self) -> SendError<M> {
-        match self.report {
-            _ if !self.has_route => SendError::NoRoute(self.message),
-            report if report.full > 0 => SendError::Full(self.message),
-            report if report.recipients() == 0 && self.is_discarded => SendError::Discarded(self.message),
-            _ => SendError::Closed(self.message),
-        }
-    }
-}
-
-impl<M> fmt::Debug for SendRefused<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refusal").field("report", &self.report).finish_non_exhaustive()
-    }
-}
-
-impl<M> fmt::Display for SendRefused<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.has_route {
-            false => f.write_str("no route leads anywhere for this message: define one with `route_to`"),
-            true => write!(f, "no recipient took the message: {}", self.report),
-        }
-    }
-}
-
-impl<M> std::error::Error for SendRefused<M> {}

@@ -21,6 +21,7 @@ use std::sync::Arc as StdArc;
 /// An outlet is resolved once, by [`DeclaredGroup::outlet`](super::DeclaredGroup::outlet) or
 /// [`MountedGroup::outlet`](super::MountedGroup::outlet), and kept: a clone costs a count, and a send looks up nothing. Until its
 /// group is mounted, the outlet leads nowhere.
+#[doc(alias = "SendExt")]
 pub struct Outlet<M: Send + 'static> {
     pub(crate) table: StdArc<Table<M>>,
 }

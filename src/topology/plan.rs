@@ -25,7 +25,7 @@ use std::sync::Arc as StdArc;
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::topology::{Outlet, SendExt};
+/// use pointsman::topology::Outlet;
 ///
 /// #[derive(Clone)]
 /// struct Order {

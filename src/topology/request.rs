@@ -16,28 +16,25 @@ use crate::topology::reply_set::ReplySet;
 use crate::topology::send::Target;
 use crate::util::panic::drop_guarded;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
-/// A request that is about to be sent: see [`SendExt::request`](crate::topology::SendExt::request).
+/// A request that is about to be sent: see [`Outlet::request`](crate::topology::Outlet::request).
 #[must_use = "nothing is sent before `any` or `all`"]
-pub struct RequestBuilder<'a, T, M, Q: Request> {
-    target: &'a T,
+pub struct RequestBuilder<'a, M, Q: Request> {
+    target: &'a dyn Target<M>,
     request: Q,
     mode: SendMode,
     limit: Option<Duration>,
-    message: PhantomData<fn(M)>,
 }
 
-impl<'a, T, M, Q> RequestBuilder<'a, T, M, Q>
+impl<'a, M, Q> RequestBuilder<'a, M, Q>
 where
-    T: Target<M>,
     M: From<Call<Q>> + Answerable + Send + 'static,
     Q: Request,
 {
-    pub(crate) fn new(target: &'a T, request: Q) -> Self {
-        Self { target, request, mode: SendMode::Wait, limit: None, message: PhantomData }
+    pub(crate) fn new(target: &'a dyn Target<M>, request: Q) -> Self {
+        Self { target, request, mode: SendMode::Wait, limit: None }
     }
 
     /// Sends the request by this mode; without it by [`SendMode::Wait`], as elfo does.
@@ -211,7 +208,7 @@ impl<M: Answerable> Copier<M> for OwnPorts {
     }
 }
 
-impl<T, M, Q: Request> fmt::Debug for RequestBuilder<'_, T, M, Q> {
+impl<M, Q: Request> fmt::Debug for RequestBuilder<'_, M, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Requesting")
             .field("request", &format_args!("{}", std::any::type_name::<Q>()))

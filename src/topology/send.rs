@@ -10,18 +10,13 @@ use crate::core::multi_send::{Copier, Offered, SendMode, SendOp, SendReport, set
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
-use crate::topology::error::SendRefused;
 use crate::topology::outlet::Outlet;
 use crate::topology::request::RequestBuilder;
 use std::time::Duration;
 
-/// elfo's sending verbs are `send`, `try_send` and `unbounded_send`. The target is an [`Outlet`] (the topology says
-/// which groups get the message), a group's reference (the key router says which actors get the message), or an actor's
-/// reference.
-///
-/// Each verb is done as soon as a recipient has accepted the message; if no recipient has, the message comes back.
-/// Copies that are refused while others are accepted are dead letters, counted and shown. [`send_by`](Self::send_by)
-/// tells how many copies had each outcome.
+/// All verbs are done as soon as a recipient has accepted the message; if no recipient has, the message comes back in the
+/// error. Copies that are refused while others are accepted are dead letters, counted and shown.
+/// [`send_by`](Self::send_by) tells how many copies had each outcome.
 ///
 /// | verb | at a full mailbox | mode |
 /// |---|---|---|
@@ -32,28 +27,24 @@ use std::time::Duration;
 ///
 /// With several recipients, all recipients are tried before any full recipient is waited for, and all full recipients
 /// are waited for together. The copy for the last recipient is the message itself, and a refused copy goes to the next
-/// recipient: n recipients cost n − 1 clones at most.
+/// recipient: n recipients cost n − 1 clones at most. A message to n recipients is n deliveries in the ledger.
 ///
-/// A reference that changes messages ([`narrow`](ActorRef::narrow)), a function's reference, and a router's reference
-/// follow the policies of the mailboxes behind them, in every mode.
-///
-/// # Ledger
-///
-/// A message to n recipients is n deliveries.
-///
-/// Implemented for [`Outlet`] and [`ActorRef`] only.
-pub trait SendExt<M: Send + 'static>: Target<M> {
-    /// Sends by a mode, and returns the outcomes of the copies.
+/// The verbs are elfo's. A [reference](ActorRef::send) has the same verbs.
+impl<M: Send + 'static> Outlet<M> {
+    /// Sends by a mode. Returns the outcomes of the copies, and whether a recipient has accepted the message.
     ///
     /// # Errors
     ///
-    /// [`SendRefused`] with the message, if no recipient has accepted the message.
+    /// As [`send`](Self::send), in the second value.
     ///
     /// # Panics
     ///
     /// When user code panics on the way: a route's condition, the message's `Clone`, a key router. The message is a
     /// dead letter then, and copies that were accepted before stay accepted.
-    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>>;
+    #[doc(alias = "SendRefused")]
+    pub fn send_by(&self, message: impl Into<M>, mode: SendMode) -> (SendReport, Result<(), SendError<M>>) {
+        send_by(self, message.into(), mode)
+    }
 
     /// Sends, and waits for room in full mailboxes that let senders wait, for as long as each mailbox says.
     ///
@@ -66,8 +57,8 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     ///   message.
     /// * [`SendError::Closed`] if all recipients had stopped, or their keys were absent.
     /// * [`SendError::NoRoute`] if there was no group.
-    fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, SendMode::Wait).map(drop).map_err(SendRefused::into_error)
+    pub fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Wait).1
     }
 
     /// As [`send`](Self::send), but waits for `limit` instead of for as long as the mailboxes say.
@@ -75,8 +66,8 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     /// # Errors
     ///
     /// As [`send`](Self::send).
-    fn send_within(&self, message: impl Into<M>, limit: Duration) -> Result<(), SendError<M>> {
-        self.send_by(message, SendMode::Within(limit)).map(drop).map_err(SendRefused::into_error)
+    pub fn send_within(&self, message: impl Into<M>, limit: Duration) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Within(limit)).1
     }
 
     /// Sends without waiting.
@@ -84,8 +75,8 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     /// # Errors
     ///
     /// As [`send`](Self::send).
-    fn try_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, SendMode::Try).map(drop).map_err(SendRefused::into_error)
+    pub fn try_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Try).1
     }
 
     /// Sends beyond the capacity of mailboxes, and takes a regular place if there is one. For rare messages that must
@@ -94,11 +85,11 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     /// # Errors
     ///
     /// As [`send`](Self::send), but never [`SendError::Full`].
-    fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, SendMode::Unbounded).map(drop).map_err(SendRefused::into_error)
+    pub fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Unbounded).1
     }
 
-    /// Begins to describe a request to all recipients behind this target, which [`any`](RequestBuilder::first) and
+    /// Begins to describe a request to all recipients behind this outlet, which [`first`](RequestBuilder::first) and
     /// [`all`](RequestBuilder::all) send.
     ///
     /// Every recipient gets a copy with its own reply port. The end of each reply port is counted exactly once: by the
@@ -107,7 +98,6 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::topology::SendExt;
     ///
     /// #[derive(Clone)]
     /// struct Check(u64);
@@ -141,9 +131,77 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
     /// # Ok(())
     /// # }
     /// ```
-    fn request<Q>(&self, request: Q) -> RequestBuilder<'_, Self, M, Q>
+    pub fn request<Q>(&self, request: Q) -> RequestBuilder<'_, M, Q>
     where
-        Self: Sized,
+        M: From<Call<Q>> + Answerable,
+        Q: Request,
+    {
+        RequestBuilder::new(self, request)
+    }
+}
+
+/// The [verbs of an outlet](Outlet::send), to a single reference: of a group, where the key router says which actors
+/// get the message, or of an actor.
+///
+/// A reference that changes messages ([`narrow`](ActorRef::narrow)), a function's reference, and a router's reference
+/// follow the policies of the mailboxes behind them, in every mode.
+impl<M: Send + 'static> ActorRef<M> {
+    /// Sends by a mode. Returns the outcomes of the copies, and whether a recipient has accepted the message: as
+    /// [`Outlet::send_by`].
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), in the second value.
+    ///
+    /// # Panics
+    ///
+    /// When user code panics on the way: the message's `Clone`, a key router. The message is a dead letter then, and
+    /// copies that were accepted before stay accepted.
+    pub fn send_by(&self, message: impl Into<M>, mode: SendMode) -> (SendReport, Result<(), SendError<M>>) {
+        send_by(self, message.into(), mode)
+    }
+
+    /// Sends, and waits for room in full mailboxes that let senders wait, for as long as each mailbox says: as
+    /// [`Outlet::send`], whose verbs a reference has.
+    ///
+    /// # Errors
+    ///
+    /// If no recipient has accepted the message, the message comes back, as at [`Outlet::send`].
+    pub fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Wait).1
+    }
+
+    /// As [`send`](Self::send), but waits for `limit` instead of for as long as the mailboxes say.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub fn send_within(&self, message: impl Into<M>, limit: Duration) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Within(limit)).1
+    }
+
+    /// As [`send`](Self::send), but never waits: a full mailbox refuses.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub fn try_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Try).1
+    }
+
+    /// Sends beyond the capacity of mailboxes: as [`Outlet::unbounded_send`].
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), but never [`SendError::Full`].
+    pub fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
+        self.send_by(message, SendMode::Unbounded).1
+    }
+
+    /// Begins to describe a request to all recipients behind this reference: as [`Outlet::request`]. A request to a
+    /// single actor is an [`ask`](ActorRef::ask).
+    pub fn request<Q>(&self, request: Q) -> RequestBuilder<'_, M, Q>
+    where
         M: From<Call<Q>> + Answerable,
         Q: Request,
     {
@@ -152,25 +210,20 @@ pub trait SendExt<M: Send + 'static>: Target<M> {
 }
 
 /// A target takes messages that were sent as an `M`.
-pub trait Target<M> {
+pub(crate) trait Target<M>: Sync {
     /// Offers the message, accounts for it unless it comes back, and returns how many groups had no recipient.
-    #[doc(hidden)]
     fn offer(&self, message: M, mode: SendMode, copier: Option<&dyn Copier<M>>) -> Offered<M>;
 
     /// Returns the system that counts the message.
-    #[doc(hidden)]
     fn system(&self) -> Option<&SystemCore>;
 
     /// Returns the ask_clock whose clock the deadlines of requests are read from.
-    #[doc(hidden)]
     fn ask_clock(&self) -> AskClock;
 
     /// Returns the reference by which the error of a request finds the path that it names.
-    #[doc(hidden)]
     fn asked(&self) -> Asked;
 
     /// Returns the path that dead letters name.
-    #[doc(hidden)]
     fn place(&self) -> ActorPath;
 }
 
@@ -230,23 +283,18 @@ fn send_by<M: Send + 'static>(
     target: &impl Target<M>,
     message: M,
     mode: SendMode,
-) -> Result<SendReport, SendRefused<M>> {
+) -> (SendReport, Result<(), SendError<M>>) {
     let Offered { report, empty, is_discarded, left } = target.offer(message, mode, None);
-    let Some(message) = left else { return Ok(report) };
+    let Some(message) = left else { return (report, Ok(())) };
     if let Some(system) = target.system() {
         system.ledger().for_this_thread().handed_back(1);
     }
-    Err(SendRefused { message, report, has_route: report.recipients() + empty > 0, is_discarded })
-}
-
-impl<M: Send + 'static> SendExt<M> for Outlet<M> {
-    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>> {
-        send_by(self, message.into(), mode)
-    }
-}
-
-impl<M: Send + 'static> SendExt<M> for ActorRef<M> {
-    fn send_by(&self, message: impl Into<M>, mode: SendMode) -> Result<SendReport, SendRefused<M>> {
-        send_by(self, message.into(), mode)
-    }
+    let error = match report {
+        report if report.full > 0 => SendError::Full(message),
+        report if report.recipients() > 0 => SendError::Closed(message),
+        _ if empty == 0 => SendError::NoRoute(message),
+        _ if is_discarded => SendError::Discarded(message),
+        _ => SendError::Closed(message),
+    };
+    (report, Err(error))
 }

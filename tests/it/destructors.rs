@@ -11,7 +11,6 @@ use pointsman::routing::{
     RouterSettings, RouterValue, RoutingLogic,
 };
 use pointsman::shutdown::Phase;
-use pointsman::topology::SendExt;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;

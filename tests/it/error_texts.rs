@@ -16,7 +16,6 @@ use pointsman::routing::{
 use pointsman::selection::{LookupError, SelectError};
 use pointsman::testkit::TestSystem;
 use pointsman::timers::ScheduleError;
-use pointsman::topology::SendExt;
 use pointsman::{ActorPath, BuildError, DeadLetter, DeadLetterReason, SendError};
 use std::error::Error;
 use std::io;

@@ -6,7 +6,6 @@ use crate::keyed_support::{
 use crate::support::{Soon, Stage};
 use pointsman::group::{KeyRoute, MapRouter, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
 use pointsman::prelude::*;
-use pointsman::topology::SendExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,7 @@
 
 use crate::support::{Soon, Stage, run_turns};
 use pointsman::prelude::*;
-use pointsman::topology::{Outlet, SendExt};
+use pointsman::topology::Outlet;
 use pointsman::{Mailbox, OverflowPolicy};
 use std::collections::HashMap;
 use std::future::Future;

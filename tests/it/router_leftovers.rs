@@ -11,7 +11,6 @@ use pointsman::routing::{
     RouterPlan, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::{TestSystem, for_seeds};
-use pointsman::topology::SendExt;
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

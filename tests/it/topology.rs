@@ -3,7 +3,7 @@
 use crate::support::{LONG, Soon, Stage, Tell, hold, noting, panic_of, run_turns, while_time_passes};
 use pointsman::actor::Recipient;
 use pointsman::prelude::*;
-use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, Topology, TopologyError};
+use pointsman::topology::{DeclaredGroup, Outlet, SendMode, Topology, TopologyError};
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,7 +226,8 @@ fn every_condition_is_asked_in_order_and_all_that_hold_count() {
     }
     let outlet = source.outlet::<Order>();
     source.mount(&wall());
-    let report = outlet.send_by(Order::new(5), SendMode::Try).expect("two take it");
+    let (report, sent) = outlet.send_by(Order::new(5), SendMode::Try);
+    sent.expect("two take it");
     assert_eq!((report.accepted, report.full, report.closed), (2, 0, 0));
     assert_eq!(order.try_iter().collect::<Vec<_>>(), names);
     run_turns();
@@ -252,7 +253,9 @@ fn parallel_routes_are_one_and_deliver_once() {
     assert_eq!(outlet.destinations(), ["ledgers"]);
     let order = Order::new(30);
     let clones = order.clones.clone();
-    assert_eq!(outlet.send_by(order, SendMode::Try).expect("taken").recipients(), 1);
+    let (report, sent) = outlet.send_by(order, SendMode::Try);
+    sent.expect("taken");
+    assert_eq!(report.recipients(), 1);
     outlet.send(Order::new(15)).expect("one of them holds");
     outlet.send(Order::new(5)).expect_err("none of them holds");
     assert_eq!((asked.load(Ordering::SeqCst), clones.load(Ordering::SeqCst)), (6, 0));
@@ -306,7 +309,8 @@ fn a_copy_that_is_refused_goes_to_the_next_one() {
     run_turns();
     let order = Order::new(1);
     let counted = order.clones.clone();
-    let report = outlet.send_by(order, SendMode::Try).expect("two take it");
+    let (report, sent) = outlet.send_by(order, SendMode::Try);
+    sent.expect("two take it");
     assert_eq!((report.accepted, report.closed, counted.load(Ordering::SeqCst)), (2, 1, 1));
     assert_eq!(dead(&office.stage), 1);
     run_turns();
@@ -356,12 +360,13 @@ fn the_result_is_ok_with_anybody_full_with_anybody_full_and_closed_otherwise() {
     run_turns();
 
     clerks[0].tell(Order::new(1));
-    let report = outlet.send_by(Order::new(2), SendMode::Try).expect("b has room");
+    let (report, sent) = outlet.send_by(Order::new(2), SendMode::Try);
+    sent.expect("b has room");
     assert_eq!((report.accepted, report.full, report.closed), (1, 1, 0));
 
-    let both_full = outlet.send_by(Order::new(3), SendMode::Try).expect_err("both are full");
-    assert_eq!((both_full.report.full, both_full.message.number), (2, 3));
-    assert!(matches!(both_full.into_error(), SendError::Full(order) if order.number == 3));
+    let (report, sent) = outlet.send_by(Order::new(3), SendMode::Try);
+    assert_eq!((report.accepted, report.full, report.closed), (0, 2, 0));
+    assert!(matches!(sent, Err(SendError::Full(order)) if order.number == 3));
 
     run_turns();
     clerks[1].stop();
@@ -389,8 +394,9 @@ fn a_full_mailbox_that_drops_its_newest_counts_as_one_that_has_taken_the_copy() 
         let outlet = source.outlet::<Order>();
         source.mount(&wall());
         run_turns();
-        outlet.send_by(Order::new(1), mode).expect("there is room");
-        let report = outlet.send_by(Order::new(2), mode).expect("dropping is no refusal");
+        outlet.send_by(Order::new(1), mode).1.expect("there is room");
+        let (report, sent) = outlet.send_by(Order::new(2), mode);
+        sent.expect("dropping is no refusal");
         assert_eq!((report.accepted, report.full, report.closed), (1, 0, 0), "{mode:?}");
         assert_eq!(office.stage.system.ledger().dropped, 1, "{mode:?}");
         run_turns();
@@ -509,7 +515,8 @@ fn full_ones_are_waited_for_together_and_who_has_room_first_gets_it_first() {
             gates[0].send(()).expect("a lives");
             assert_eq!(from.soon(), Ok("a"));
         }
-        let report = waits.join().expect("no panic").expect("all take it");
+        let (report, sent) = waits.join().expect("no panic");
+        sent.expect("all take it");
         assert_eq!((report.accepted, report.full), (3, 0));
     });
     drop(gates);

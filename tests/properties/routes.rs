@@ -11,7 +11,7 @@
 use crate::support::cases;
 use pointsman::prelude::{Actor, ActorRef, Context, HandlerResult};
 use pointsman::testkit::TestSystem;
-use pointsman::topology::{DeclaredGroup, Outlet, SendExt, SendMode, TopologyError};
+use pointsman::topology::{DeclaredGroup, Outlet, SendMode, TopologyError};
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -267,15 +267,12 @@ impl Scene {
 fn send(outlet: &Outlet<Message>, message: Message, beyond: bool) -> Outcome {
     let sent = message.clone();
     let mode = if beyond { SendMode::Unbounded } else { SendMode::Try };
-    let refusal = match outlet.send_by(message, mode) {
-        Ok(report) => return Outcome::Report(report.accepted, report.full, report.closed),
-        Err(refusal) => refusal,
-    };
-    match refusal.into_error() {
-        SendError::Full(back) if back == sent => Outcome::Full,
-        SendError::Closed(back) if back == sent => Outcome::Closed,
-        SendError::NoRoute(back) if back == sent => Outcome::NoRoute,
-        other => panic!("{other}"),
+    match outlet.send_by(message, mode) {
+        (report, Ok(())) => Outcome::Report(report.accepted, report.full, report.closed),
+        (_, Err(SendError::Full(back))) if back == sent => Outcome::Full,
+        (_, Err(SendError::Closed(back))) if back == sent => Outcome::Closed,
+        (_, Err(SendError::NoRoute(back))) if back == sent => Outcome::NoRoute,
+        (_, Err(other)) => panic!("{other}"),
     }
 }
 

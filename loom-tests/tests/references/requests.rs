@@ -13,7 +13,7 @@ use loom::thread;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
 use pointsman::time::ManualClock;
-use pointsman::topology::{Outlet, SendExt};
+use pointsman::topology::Outlet;
 use std::sync::Arc;
 use std::time::Duration;
 
