@@ -9,21 +9,52 @@ use crate::group::status::{StatusReport, reports_to};
 use crate::routing::head::messages::Drain;
 use crate::routing::router::Router;
 use crate::topology::config::log_failure;
-use std::sync::Arc as StdArc;
-
-/// This trait is for recipients that can be mounted as a group of messages of type `D`: an actor, a router, a keyed
-/// group.
-///
-/// An implementation for another type lets that type be mounted, too: see [`GroupMember`].
-pub trait IntoMember<D> {
-    /// Returns the reference of the group.
-    fn reference(&self) -> ActorRef<D>;
-
-    /// Returns the member by which the topology manages the group.
-    fn member(&self) -> StdArc<dyn GroupMember>;
-}
 
 /// A member is a group as its topology manages it: control goes this way, and never through the group's messages.
+///
+/// An actor, a router and a keyed group can be [mounted](crate::topology::DeclaredGroup::mount). Another type can be
+/// mounted, too, if it implements this trait and `Clone`, and if its group's [`ActorRef`] implements `From` for it:
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::topology::GroupMember;
+///
+/// /// An actor that is told to end at once, with messages in its mailbox.
+/// #[derive(Clone)]
+/// struct Hasty(ActorRef<u64>);
+///
+/// impl From<Hasty> for ActorRef<u64> {
+///     fn from(hasty: Hasty) -> Self {
+///         hasty.0
+///     }
+/// }
+///
+/// impl GroupMember for Hasty {
+///     fn terminate(&self, _: &str) {
+///         self.0.stop();
+///     }
+///     fn watched(&self) -> Option<AnyActorRef> {
+///         self.0.untyped()
+///     }
+///     fn actors(&self) -> Vec<AnyActorRef> {
+///         self.0.untyped().into_iter().collect()
+///     }
+/// }
+/// # struct Idle;
+/// # impl Actor for Idle {
+/// #     type Message = u64;
+/// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let system = System::builder("demo").build()?;
+/// # let topology = system.topology();
+/// let actor = system.actor("hasty").spawn(|| Idle)?;
+/// topology.local("hasty")?.mount(&Hasty(actor));
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "IntoMember")]
 pub trait GroupMember: Send + Sync + 'static {
     /// Validates a new configuration in its first phase: the group says whether it could follow the configuration.
     /// Nothing is to change.
@@ -67,44 +98,27 @@ pub trait GroupMember: Send + Sync + 'static {
     }
 }
 
-/// This member is a plain reference: to an actor, or to the head of a router whose handle was not mounted.
-struct Plain(Option<AnyActorRef>);
-
-impl GroupMember for Plain {
+impl<D: Send + 'static> GroupMember for ActorRef<D> {
     /// Closes the mailbox: the actor ends once it has handled the messages that it has. A router's head has no
     /// messages, so it ends at once and stops its pool: mount the [`Router`] itself.
     fn terminate(&self, _: &str) {
-        if let Some(actor) = &self.0 {
+        if let Some(actor) = self.untyped() {
             actor.close_and_end();
         }
     }
 
     fn watched(&self) -> Option<AnyActorRef> {
-        self.0.clone()
+        self.untyped()
     }
 
     fn actors(&self) -> Vec<AnyActorRef> {
-        self.0.iter().cloned().collect()
+        self.untyped().into_iter().collect()
     }
 }
 
-impl<D: Send + 'static> IntoMember<D> for ActorRef<D> {
-    fn reference(&self) -> ActorRef<D> {
-        self.clone()
-    }
-
-    fn member(&self) -> StdArc<dyn GroupMember> {
-        StdArc::new(Plain(self.untyped()))
-    }
-}
-
-impl<D: Send + 'static> IntoMember<D> for Router<D> {
-    fn reference(&self) -> ActorRef<D> {
-        self.to_ref()
-    }
-
-    fn member(&self) -> StdArc<dyn GroupMember> {
-        StdArc::new(self.clone())
+impl<D: Send + 'static> From<Router<D>> for ActorRef<D> {
+    fn from(router: Router<D>) -> Self {
+        router.to_ref()
     }
 }
 
@@ -126,13 +140,9 @@ impl<D: Send + 'static> GroupMember for Router<D> {
     }
 }
 
-impl<M: Send + 'static, K: GroupKey> IntoMember<M> for Group<M, K> {
-    fn reference(&self) -> ActorRef<M> {
-        self.to_ref()
-    }
-
-    fn member(&self) -> StdArc<dyn GroupMember> {
-        StdArc::new(self.clone())
+impl<M: Send + 'static, K: GroupKey> From<Group<M, K>> for ActorRef<M> {
+    fn from(group: Group<M, K>) -> Self {
+        group.reference
     }
 }
 

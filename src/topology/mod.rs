@@ -44,7 +44,7 @@ pub use crate::core::multi_send::{SendMode, SendReport};
 pub use crate::topology::ask_all::AskAll;
 pub use crate::topology::dot::RouteEdge;
 pub use crate::topology::error::TopologyError;
-pub use crate::topology::member::{GroupMember, IntoMember};
+pub use crate::topology::member::GroupMember;
 pub use crate::topology::outlet::Outlet;
 pub use crate::topology::plan::{DeclaredGroup, GroupInfo, MountedGroup, Topology};
 pub use crate::topology::request::RequestBuilder;

@@ -11,7 +11,7 @@ use crate::time::no_system::NO_SYSTEM;
 use crate::topology::config::{Change, Sections, give};
 use crate::topology::dot::RouteEdge;
 use crate::topology::error::TopologyError;
-use crate::topology::member::{GroupMember, IntoMember};
+use crate::topology::member::GroupMember;
 use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
 use crate::topology::start::StartState;
 use crate::topology::wraps::Wraps;
@@ -551,11 +551,14 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     }
 
     /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes.
-    pub fn mount(self, group: &impl IntoMember<D>) -> MountedGroup<D> {
+    pub fn mount<G>(self, group: &G) -> MountedGroup<D>
+    where
+        G: GroupMember + Clone + Into<ActorRef<D>>,
+    {
         let Self { topology, index, mount_point, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let tables = drafts.into_iter().map(|(message, draft)| (message, draft.fix())).collect();
-        let (reference, member) = (group.reference(), group.member());
+        let (reference, member): (ActorRef<D>, _) = (group.clone().into(), StdArc::new(group.clone()));
         let unmounted = mount_point.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
         topology.change(index, |entry| entry.member = Some(member));

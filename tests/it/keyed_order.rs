@@ -37,13 +37,13 @@ fn those_who_wait_to_be_restarted_are_given_up_in_the_order_of_their_ends() {
 
 #[test]
 fn the_actors_of_a_group_are_listed_in_the_order_of_their_creation() {
-    use pointsman::topology::IntoMember;
+    use pointsman::topology::GroupMember;
     let stage = Stage::turns();
     let group = lodgers(&stage);
     let keys: Vec<u32> = (0..KEYS).rev().collect();
     keys.iter().for_each(|key| group.tell(to(*key, "a")));
     let names: Vec<String> =
-        group.member().actors().iter().map(|actor| actor.path().name().to_owned()).collect();
+        group.actors().iter().map(|actor| actor.path().name().to_owned()).collect();
     assert_eq!(names, keys.iter().map(u32::to_string).collect::<Vec<_>>());
     books(stage);
 }

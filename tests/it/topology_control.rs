@@ -4,7 +4,7 @@ use crate::support::{Stage, run_turns, wait_until};
 use pointsman::group::GroupConfig;
 use pointsman::prelude::*;
 use pointsman::shutdown::Phase;
-use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, Topology, TopologyError};
+use pointsman::topology::{DeclaredGroup, GroupMember, Topology, TopologyError};
 use pointsman::{AnyActorRef, SystemBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,7 @@ impl Actor for Idle {
 }
 
 /// A group that notes what the topology does with it.
+#[derive(Clone)]
 struct Noting {
     name: &'static str,
     log: Sender<String>,
@@ -33,26 +34,9 @@ struct Noting {
     panics: bool,
 }
 
-struct Noted {
-    name: &'static str,
-    log: Sender<String>,
-    actor: AnyActorRef,
-    rejects: Arc<AtomicBool>,
-    panics: bool,
-}
-
-impl IntoMember<u32> for Noting {
-    fn reference(&self) -> ActorRef<u32> {
-        self.actor.clone()
-    }
-    fn member(&self) -> Arc<dyn GroupMember> {
-        Arc::new(Noted {
-            name: self.name,
-            log: self.log.clone(),
-            actor: self.actor.untyped().expect("an actor"),
-            rejects: self.rejects.clone(),
-            panics: self.panics,
-        })
+impl From<Noting> for ActorRef<u32> {
+    fn from(noting: Noting) -> Self {
+        noting.actor
     }
 }
 
@@ -63,7 +47,7 @@ fn text(config: &GroupConfig) -> String {
     format!("{config:?}")
 }
 
-impl GroupMember for Noted {
+impl GroupMember for Noting {
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
         self.log.send(format!("{} validates {}", self.name, text(config))).expect("it is kept");
         assert!(!self.panics, "planted");
@@ -77,10 +61,10 @@ impl GroupMember for Noted {
         self.actor.poison();
     }
     fn watched(&self) -> Option<AnyActorRef> {
-        Some(self.actor.clone())
+        self.actor.untyped()
     }
     fn actors(&self) -> Vec<AnyActorRef> {
-        vec![self.actor.clone()]
+        self.actor.untyped().into_iter().collect()
     }
 }
 
@@ -230,17 +214,14 @@ mod configured {
         struct Limits {
             most: u32,
         }
+        #[derive(Clone)]
         struct Decodes(ActorRef<u32>);
-        struct Decoded;
-        impl IntoMember<u32> for Decodes {
-            fn reference(&self) -> ActorRef<u32> {
-                self.0.clone()
-            }
-            fn member(&self) -> Arc<dyn GroupMember> {
-                Arc::new(Decoded)
+        impl From<Decodes> for ActorRef<u32> {
+            fn from(group: Decodes) -> Self {
+                group.0
             }
         }
-        impl GroupMember for Decoded {
+        impl GroupMember for Decodes {
             fn validate(&self, config: &GroupConfig) -> Result<(), String> {
                 config.decode::<Limits>().map(drop)
             }

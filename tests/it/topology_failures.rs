@@ -7,7 +7,7 @@ use pointsman::group::GroupConfig;
 use pointsman::group::{Group, KeyRoute, Singleton, SpawnInfo};
 use pointsman::prelude::*;
 use pointsman::topology::Topology;
-use pointsman::topology::{DeclaredGroup, GroupMember, IntoMember, SendMode, Wraps};
+use pointsman::topology::{DeclaredGroup, GroupMember, SendMode, Wraps};
 use pointsman::{AnyActorRef, Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -406,6 +406,7 @@ fn a_stop_that_is_dropped_closes_no_mailbox_later() {
 }
 
 /// Panics at whatever it is asked about its end.
+#[derive(Clone)]
 struct Endless;
 
 impl GroupMember for Endless {
@@ -420,12 +421,9 @@ impl GroupMember for Endless {
     }
 }
 
-impl IntoMember<Note> for Endless {
-    fn reference(&self) -> ActorRef<Note> {
-        ActorRef::from_fn(|_| {})
-    }
-    fn member(&self) -> Arc<dyn GroupMember> {
-        Arc::new(Self)
+impl From<Endless> for ActorRef<Note> {
+    fn from(_: Endless) -> Self {
+        Self::from_fn(|_| {})
     }
 }
 
