@@ -455,7 +455,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (done, receipts) = mpsc::sync_channel(100); // so they are never far ahead
     let clients: Vec<_> = (0..CLIENT_COUNT)
         .map(|client| {
-            let (gateway, done) = (gateway.to_ref(), done.clone());
+            let (gateway, done) = (gateway.clone(), done.clone());
             thread::spawn(move || {
                 for number in 0..ORDERS_OF_EACH {
                     let receipt = gateway.ask(Place(order(client * ORDERS_OF_EACH + number))).wait();
@@ -469,7 +469,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut probe_id = order_count;
     let mut probe = |from, to, amount| {
         probe_id += 1;
-        gateway.to_ref().ask(Place(Order { id: probe_id, from, to, amount })).wait()
+        gateway.ask(Place(Order { id: probe_id, from, to, amount })).wait()
     };
 
     // In the morning.

@@ -46,6 +46,6 @@ pub use crate::topology::dot::RouteEdge;
 pub use crate::topology::error::TopologyError;
 pub use crate::topology::member::GroupMember;
 pub use crate::topology::outlet::Outlet;
-pub use crate::topology::plan::{DeclaredGroup, GroupInfo, MountedGroup, Topology};
+pub use crate::topology::plan::{DeclaredGroup, GroupInfo, Topology};
 pub use crate::topology::request::RequestBuilder;
 pub use crate::topology::wraps::Wraps;

@@ -18,9 +18,8 @@ use std::sync::Arc as StdArc;
 /// An outlet sends messages of a single type for the members of a group, to all groups that the topology routes them
 /// to.
 ///
-/// An outlet is resolved once, by [`DeclaredGroup::outlet`](super::DeclaredGroup::outlet) or
-/// [`MountedGroup::outlet`](super::MountedGroup::outlet), and kept: a clone costs a count, and a send looks up nothing. Until its
-/// group is mounted, the outlet leads nowhere.
+/// An outlet is resolved once, by [`DeclaredGroup::outlet`](super::DeclaredGroup::outlet), and kept: a clone costs a
+/// count, and a send looks up nothing. Until its group is mounted, the outlet leads nowhere.
 #[doc(alias = "SendExt")]
 pub struct Outlet<M: Send + 'static> {
     pub(crate) table: StdArc<Table<M>>,

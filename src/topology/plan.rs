@@ -74,7 +74,7 @@ use std::sync::Arc as StdArc;
 /// let gateway = gateway.mount(&system.actor("gateway").spawn(move || Gateway(orders.clone()))?);
 /// topology.start()?;
 ///
-/// gateway.to_ref().tell(Order { account: 7, amount: 20_000 });
+/// gateway.tell(Order { account: 7, amount: 20_000 });
 /// # Ok(())
 /// # }
 /// ```
@@ -321,8 +321,8 @@ struct Draft<M: Send + 'static> {
 trait AnyDraft: Send {
     fn as_any(&mut self) -> &mut dyn Any;
 
-    /// Publishes the table, and returns the `StdArc<Table<M>>`.
-    fn fix(self: Box<Self>) -> Box<dyn Any + Send + Sync>;
+    /// Publishes the table.
+    fn fix(self: Box<Self>);
 }
 
 impl<M: Send + 'static> AnyDraft for Draft<M> {
@@ -330,11 +330,10 @@ impl<M: Send + 'static> AnyDraft for Draft<M> {
         self
     }
 
-    fn fix(self: Box<Self>) -> Box<dyn Any + Send + Sync> {
+    fn fix(self: Box<Self>) {
         let Self { table, routes } = *self;
         let unfixed = table.routes.set(routes).is_ok();
         debug_assert!(unfixed, "a handle is consumed by its mount");
-        Box::new(table)
     }
 }
 
@@ -531,7 +530,8 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     }
 
     /// Returns an outlet by which members of this group send messages of type `M`. All members may share an outlet, or
-    /// each may have its own. The outlet leads nowhere until the group is mounted.
+    /// each may have its own. The outlet leads nowhere until the group is mounted; without routes it leads nowhere at
+    /// all.
     pub fn outlet<M: Send + 'static>(&self) -> Outlet<M> {
         Outlet { table: self.with_draft(|draft: &mut Draft<M>| draft.table.clone()) }
     }
@@ -550,72 +550,22 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         change(draft.as_any().downcast_mut().expect("kept by its type"))
     }
 
-    /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes.
-    pub fn mount<G>(self, group: &G) -> MountedGroup<D>
+    /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes. Outlets
+    /// are to be taken [before](Self::outlet). Returns the reference of the group; a message to this reference passes no
+    /// routes.
+    #[doc(alias = "MountedGroup")]
+    pub fn mount<G>(self, group: &G) -> ActorRef<D>
     where
         G: GroupMember + Clone + Into<ActorRef<D>>,
     {
         let Self { topology, index, mount_point, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let tables = drafts.into_iter().map(|(message, draft)| (message, draft.fix())).collect();
+        drafts.into_values().for_each(|draft| draft.fix());
         let (reference, member): (ActorRef<D>, _) = (group.clone().into(), StdArc::new(group.clone()));
         let unmounted = mount_point.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
         topology.change(index, |entry| entry.member = Some(member));
-        let group =
-            MountedGroupData { system: topology.shared.system.clone(), mount_point, reference, tables };
-        MountedGroup { group: StdArc::new(group) }
-    }
-}
-
-/// A mounted group is a declared group of a [`Topology`] with a recipient behind it. A clone is another handle to the
-/// same group.
-pub struct MountedGroup<D> {
-    group: StdArc<MountedGroupData<D>>,
-}
-
-/// The handles to a mounted group share this data.
-struct MountedGroupData<D> {
-    system: SystemRef,
-    mount_point: StdArc<MountPoint<D>>,
-    reference: ActorRef<D>,
-    /// An `StdArc<Table<M>>` for each type of message that the group routes or has an outlet for, by the type.
-    tables: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-}
-
-impl<D: Send + 'static> MountedGroup<D> {
-    /// Returns the group's name.
-    pub fn name(&self) -> &str {
-        &self.group.mount_point.name
-    }
-
-    /// Returns the reference of the group. A message to this reference passes no routes.
-    pub fn to_ref(&self) -> ActorRef<D> {
-        self.group.reference.clone()
-    }
-
-    /// Returns an outlet by which members of this group send messages of type `M`; without routes the outlet leads
-    /// nowhere.
-    pub fn outlet<M: Send + 'static>(&self) -> Outlet<M> {
-        let known = self.group.tables.get(&TypeId::of::<M>());
-        let known = known.and_then(|table| table.downcast_ref::<StdArc<Table<M>>>());
-        let table = known.cloned().unwrap_or_else(|| {
-            let (group, system) = (self.group.mount_point.name.clone(), self.group.system.clone());
-            StdArc::new(Table { group, system, routes: OnceLock::new() })
-        });
-        Outlet { table }
-    }
-}
-
-impl<D> Clone for MountedGroup<D> {
-    fn clone(&self) -> Self {
-        Self { group: self.group.clone() }
-    }
-}
-
-impl<D> fmt::Debug for MountedGroup<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mounted").field("name", &self.group.mount_point.name).finish_non_exhaustive()
+        reference
     }
 }
 

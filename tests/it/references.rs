@@ -445,12 +445,12 @@ fn references_to_routers_with_a_resizer_and_to_their_controllers_and_mounts_mean
     mean_the_same(&controller(&one), &system.typed_at(controller(&one).path().as_str()).unwrap());
     let topology = Topology::new(system);
     let mounted = |name: &str, router: &Router<u32>| topology.local::<u32>(name).unwrap().mount(router);
-    mean_the_same(&mounted("first", &one).to_ref(), &one.to_ref());
+    mean_the_same(&mounted("first", &one), &one.to_ref());
     let again = mounted("second", &one);
-    mean_the_same(&again.to_ref(), &again.clone().to_ref());
+    mean_the_same(&again, &again.clone());
     mean_different_things(&[
         one.to_ref(),
-        mounted("third", &two).to_ref(),
+        mounted("third", &two),
         controller(&one),
         controller(&two),
     ]);

@@ -190,9 +190,9 @@ type Verb = fn(&Outlet<Order>, Order) -> Result<(), SendError<Order>>;
 fn a_group_without_routes_reaches_nobody_and_gets_its_message_back() {
     let office = Office::new();
     let lonely = office.group::<Order>("lonely");
-    let before = lonely.outlet::<Order>();
-    let lonely = lonely.mount(&wall());
-    for outlet in [before, lonely.outlet::<Order>()] {
+    let outlets = [lonely.outlet::<Order>(), lonely.outlet::<Order>()];
+    lonely.mount(&wall());
+    for outlet in outlets {
         let sends: [Verb; 3] = [
             |to, order| to.send(order),
             |to, order| to.try_send(order),
