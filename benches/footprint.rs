@@ -20,7 +20,6 @@
 //! The last row is a quarter of the whole: `posix_memalign` asks for 96 bytes more, cuts the fragments off, and
 //! nobody needs fragments of that size. Memory for cells that is cut from larger pieces would save it.
 
-use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
 use std::process::ExitCode;
 use std::thread;
@@ -84,7 +83,7 @@ fn main() -> ExitCode {
     wait_for(&system, actors as u64);
     let each = (resident() - before) as f64 / actors as f64;
     println!("{actors} idle actors: {each:.0} bytes each (RSS, 8 of them the reference that is kept)");
-    let recipe = |_: &mut Context<[u64; 2]>, _: &SpawnInfo<u64>| Idler { state: [1; 8] };
+    let recipe = |_: &mut Context<[u64; 2]>, _: &u64| Idler { state: [1; 8] };
     let group = system.group("keyed").by_key(|message: &[u64; 2]| message[0], recipe).spawn().expect("sound");
     let before = resident();
     (0..actors).for_each(|number| group.tell([number as u64; 2]));

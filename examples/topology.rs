@@ -399,8 +399,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let known = limits.clone();
     let desks = system
         .group("risk")
-        .keyed(router, move |_, start| {
-            let name: String = start.key().clone();
+        .keyed(router, move |_, key| {
+            let name: String = key.clone();
             let limit = known.read(|limits| limits.get(&name).copied().unwrap_or(0));
             Desk { name, limit }
         })
@@ -430,7 +430,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let accounts = system
         .group("ledgers")
-        .keyed(router, |_, start| Ledger { account: *start.key(), balance: 0 })
+        .keyed(router, |_, key| Ledger { account: *key, balance: 0 })
         .config(|config| config.decode::<LedgerConfig>(), move |_, config| open.update(|_| config.accounts))
         .spawn()?;
     ledgers.mount(&accounts);

@@ -6,7 +6,7 @@
 
 use pointsman::SendError;
 use pointsman::actor::Recipient;
-use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{Group, RestartPolicy, WhileRestarting};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing};
 use pointsman::testkit::TestSystem;
@@ -296,10 +296,7 @@ fn groups_make_their_actors_at_the_first_message_and_let_them_go() {
     in_some_courses(|system| {
         let handled = Arc::new(AtomicUsize::new(0));
         let given = handled.clone();
-        let recipe = move |_: &mut Context<Note>, start: &SpawnInfo<'_, u64>| Lodger {
-            key: *start.key(),
-            handled: given.clone(),
-        };
+        let recipe = move |_: &mut Context<Note>, key: &u64| Lodger { key: *key, handled: given.clone() };
         let group: Group<Note, u64> = system
             .group("lodgers")
             .by_key(|note: &Note| note.0, recipe)

@@ -7,7 +7,6 @@
 
 use pointsman::SendError;
 use pointsman::actor::{Recipient, RecipientLoad};
-use pointsman::group::SpawnInfo;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
 use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
@@ -263,10 +262,7 @@ fn ways<const WORDS: usize>(
         let handled = Arc::new(AtomicU64::new(0));
         let spawn = |number| {
             let (count, echo) = (handled.clone(), echo.clone());
-            let sink = move |_: &mut Context<_>, _: &SpawnInfo<'_, u64>| Sink {
-                handled: count.clone(),
-                echo: echo.clone(),
-            };
+            let sink = move |_: &mut Context<_>, _: &u64| Sink { handled: count.clone(), echo: echo.clone() };
             let group = system
                 .group(&format!("keyed-{label}-{number}"))
                 .by_key(|message: &Words<WORDS>| message[0] % ROUTEES as u64, sink)

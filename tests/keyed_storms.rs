@@ -6,7 +6,7 @@
 
 use pointsman::dead_letters::DeadLetterLog;
 use pointsman::events::Subscription;
-use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{Group, RestartPolicy, WhileRestarting};
 use pointsman::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -105,10 +105,7 @@ fn storm(name: &str, policy: RestartPolicy, what: WhileRestarting) -> Storm {
             buried.dead.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let recipe = move |_: &mut Context<Numbered>, start: &SpawnInfo<u64>| Lodger {
-        key: *start.key(),
-        fates: noted.clone(),
-    };
+    let recipe = move |_: &mut Context<Numbered>, key: &u64| Lodger { key: *key, fates: noted.clone() };
     let group = system
         .group("lodgers")
         .by_key(|it: &Numbered| it.key, recipe)

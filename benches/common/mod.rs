@@ -6,7 +6,7 @@
 #![allow(dead_code)] // not every benchmark uses everything
 
 use criterion::{BenchmarkId, Criterion};
-use pointsman::group::{Group, SpawnInfo};
+use pointsman::group::Group;
 use pointsman::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +71,7 @@ impl Sinks {
     pub fn group(system: &SystemRef) -> (Self, Group<Words, u64>) {
         let count: Arc<Count> = Arc::default();
         let handled = count.clone();
-        let recipe = move |_: &mut Context<Words>, _: &SpawnInfo<'_, u64>| Sink { handled: handled.clone() };
+        let recipe = move |_: &mut Context<Words>, _: &u64| Sink { handled: handled.clone() };
         let group = system.group("sinks").by_key(|_: &Words| 7, recipe).spawn().expect("the system lives");
         (Self { actors: vec![group.to_ref()], counts: vec![count] }, group)
     }

@@ -116,9 +116,7 @@ impl Mill {
         let desk = Desk { sinks: sinks.to_ref(), gate: gate.clone() };
         let hosts = system
             .group("hosts")
-            .by_key(HostMsg::key, move |_, start| {
-                Host::new(start.key().clone(), desk.clone(), window, idle_after)
-            })
+            .by_key(HostMsg::key, move |_, key| Host::new(key.clone(), desk.clone(), window, idle_after))
             .spawn()?;
         let to = hosts.to_ref();
         let enrichers = system

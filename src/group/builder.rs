@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::group::group::Group;
 use crate::group::head::Head;
 use crate::group::key::GroupKey;
-use crate::group::key_entry::{KeyEntry, SpawnCause, SpawnInfo};
+use crate::group::key_entry::{KeyEntry, SpawnCause};
 use crate::group::key_name::key_name;
 use crate::group::key_route::ToGroup;
 use crate::group::key_router::KeyRouter;
@@ -68,16 +68,16 @@ impl fmt::Display for Singleton {
 }
 
 impl GroupBuilder {
-    /// Describes a group whose messages go to the keys that a key router names. `recipe` makes the state of each actor,
-    /// in the actor's first turn and again at each restart. All actors share `recipe`: clone the values that it
-    /// captures.
+    /// Describes a group whose messages go to the keys that a key router names. `recipe` makes the state of each actor
+    /// from its key, in the actor's first turn and again at each restart. All actors share `recipe`: clone the values
+    /// that it captures. [`Context::spawn_cause`] says why a state is made.
     ///
     /// A message that goes to several actors is cloned. For messages that cannot be cloned there is
     /// [`by_key`](Self::by_key).
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::group::{KeyRoute, SpawnInfo};
+    /// use pointsman::group::KeyRoute;
     ///
     /// #[derive(Clone)]
     /// enum LedgerMsg {
@@ -109,7 +109,7 @@ impl GroupBuilder {
     ///             LedgerMsg::Book { account, .. } => KeyRoute::Unicast(*account),
     ///             LedgerMsg::CloseDay => KeyRoute::Broadcast,
     ///         },
-    ///         |_, start: &SpawnInfo<u64>| Ledger { account: *start.key(), balance: 0 },
+    ///         |_, key: &u64| Ledger { account: *key, balance: 0 },
     ///     )
     ///     .spawn()?;
     /// ledgers.tell(LedgerMsg::Book { account: 7, amount: 100 }); // creates /user/ledgers/7
@@ -120,7 +120,7 @@ impl GroupBuilder {
     pub fn keyed<A, I, K>(
         self,
         router: impl KeyRouter<A::Message, K>,
-        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &K) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor<Message: Clone>,
@@ -145,7 +145,7 @@ impl GroupBuilder {
     /// # let system = System::builder("demo").build()?;
     /// let sessions = system
     ///     .group("sessions")
-    ///     .by_key(|line: &Line| line.user.clone(), |_, start| Session(start.key().clone()))
+    ///     .by_key(|line: &Line| line.user.clone(), |_, key| Session(key.clone()))
     ///     .spawn()?;
     /// sessions.tell(Line { user: "ada".into(), text: "hello".into() });
     /// # Ok(())
@@ -154,7 +154,7 @@ impl GroupBuilder {
     pub fn by_key<A, I, K>(
         self,
         key: impl Fn(&A::Message) -> K + Send + Sync + 'static,
-        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &K) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor,
@@ -169,21 +169,25 @@ impl GroupBuilder {
     /// the actor, too: at the start, and when the group's section changes.
     pub fn singleton<A, I>(
         self,
-        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, Singleton>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, Singleton>
     where
         A: Actor,
         I: IntoActor<Actor = A>,
     {
         let router = |_: &A::Message| KeyRoute::Unicast(Singleton);
-        GroupPlan { shard_count: 1, only: Some(Singleton), ..self.plan(Box::new(router), None, recipe) }
+        GroupPlan {
+            shard_count: 1,
+            only: Some(Singleton),
+            ..self.plan(Box::new(router), None, move |ctx, _| recipe(ctx))
+        }
     }
 
     fn plan<A, I, K>(
         self,
         router: Box<dyn KeyRouter<A::Message, K>>,
         copy: Option<Copy<A::Message>>,
-        recipe: impl Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> I + Send + Sync + 'static,
+        recipe: impl Fn(&mut Context<A::Message>, &K) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
         A: Actor,
@@ -191,8 +195,7 @@ impl GroupBuilder {
         K: GroupKey,
     {
         let recipe = Guarded::new(recipe);
-        let recipe =
-            move |ctx: &mut Context<A::Message>, start: &SpawnInfo<'_, K>| recipe(ctx, start).into_actor();
+        let recipe = move |ctx: &mut Context<A::Message>, key: &K| recipe(ctx, key).into_actor();
         let recipe = StdArc::new(recipe);
         let statuses: StdArc<Statuses<K>> = StdArc::default();
         let known = statuses.clone();

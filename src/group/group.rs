@@ -26,7 +26,7 @@ use std::sync::Arc as StdArc;
 /// # let system = System::builder("demo").build()?;
 /// let sessions = system
 ///     .group("sessions")
-///     .by_key(|text: &&str| text.len() as u64, |_, start| Session(*start.key()))
+///     .by_key(|text: &&str| text.len() as u64, |_, key| Session(*key))
 ///     .spawn()?;
 /// sessions.tell("hello"); // to the actor of key 5
 /// let seven: ActorRef<&str> = sessions.key(7);

@@ -6,7 +6,8 @@ use crate::group::status::ActorStatus;
 use crate::sync::{Mutex, lock};
 use std::time::Duration;
 
-/// A spawn cause says why an actor of a group is being created.
+/// A spawn cause says why the present state of an actor of a group was made:
+/// [`Context::spawn_cause`](crate::Context::spawn_cause).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpawnCause {
@@ -16,29 +17,6 @@ pub enum SpawnCause {
     OnMessage,
     /// The actor had failed or ended.
     Restarted,
-}
-
-/// A spawn info tells the recipe of a group for which key it makes an actor, and why.
-#[derive(Debug)]
-pub struct SpawnInfo<'a, K> {
-    key: &'a K,
-    cause: SpawnCause,
-}
-
-impl<'a, K> SpawnInfo<'a, K> {
-    pub(crate) fn new(key: &'a K, cause: SpawnCause) -> Self {
-        Self { key, cause }
-    }
-
-    /// Returns the actor's key.
-    pub fn key(&self) -> &'a K {
-        self.key
-    }
-
-    /// Returns why the actor is created.
-    pub fn cause(&self) -> SpawnCause {
-        self.cause
-    }
 }
 
 /// A key entry keeps a key and the data of its actor over all lives.
@@ -51,7 +29,9 @@ pub(crate) struct KeyEntry<K> {
 }
 
 pub(crate) struct KeyLife {
-    cause: SpawnCause,
+    /// The cause of the present life, or of the first life before it has begun.
+    pub cause: SpawnCause,
+    has_begun: bool,
     pub tries: Tries,
     pub end: EndCause,
     /// The wait before the state of a new life may be made; `None` if there is no wait.
@@ -79,6 +59,7 @@ impl<K> KeyEntry<K> {
     pub(crate) fn new(key: K, hash: u64, name: String, cause: SpawnCause) -> Self {
         let life = KeyLife {
             cause,
+            has_begun: false,
             tries: Tries::default(),
             end: EndCause::Other,
             waits: None,
@@ -98,15 +79,17 @@ impl<K> KeyEntry<K> {
     /// # Errors
     ///
     /// A failure if the state is not to be made yet. The head recognises this failure by `KeyLife::waits`.
-    pub(crate) fn begin(&self, now: Duration) -> Result<SpawnCause, Failure> {
+    pub(crate) fn begin(&self, now: Duration) -> Result<(), Failure> {
         self.life(|life| {
-            if life.waits.is_some() {
+            if std::mem::replace(&mut life.has_begun, true) {
                 life.cause = SpawnCause::Restarted;
+            }
+            if life.waits.is_some() {
                 return Err(Failure::msg("it is not its time yet"));
             }
             life.tries.begin(now);
             life.policy = None;
-            Ok(std::mem::replace(&mut life.cause, SpawnCause::Restarted))
+            Ok(())
         })
     }
 }

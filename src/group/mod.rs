@@ -74,7 +74,7 @@ pub use crate::group::config::GroupConfig;
 pub use crate::group::effective_policy::PolicyError;
 pub use crate::group::group::Group;
 pub use crate::group::key::GroupKey;
-pub use crate::group::key_entry::{SpawnCause, SpawnInfo};
+pub use crate::group::key_entry::SpawnCause;
 pub use crate::group::key_router::{KeyRouter, MapRouter, RouterState};
 pub use crate::group::key_routing::KeyRoute;
 pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};

@@ -6,7 +6,7 @@ use crate::actor::recipe::{LifeStage, Recipe};
 use crate::core::system::SystemCore;
 use crate::failure::Failure;
 use crate::group::key::GroupKey;
-use crate::group::key_entry::{KeyEntry, SpawnInfo};
+use crate::group::key_entry::KeyEntry;
 use crate::group::status::{ActorStatus, Statuses};
 use std::sync::Arc as StdArc;
 
@@ -31,14 +31,14 @@ impl<A, F, K> Recipe<A> for GroupRecipe<F, K>
 where
     A: Actor,
     K: GroupKey,
-    F: Fn(&mut Context<A::Message>, &SpawnInfo<'_, K>) -> Result<A, Failure> + Send + Sync + 'static,
+    F: Fn(&mut Context<A::Message>, &K) -> Result<A, Failure> + Send + Sync + 'static,
 {
     const IS_FOSTERED: bool = true;
 
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure> {
-        let cause = self.key_entry.begin(ctx.now())?;
+        self.key_entry.begin(ctx.now())?;
         self.statuses.change(&self.key_entry, ActorStatus::Initialising);
-        (self.recipe)(ctx, &SpawnInfo::new(&self.key_entry.key, cause))
+        (self.recipe)(ctx, &self.key_entry.key)
     }
 
     fn reached_stage(&mut self, stage: LifeStage, system: &SystemCore) {

@@ -1,20 +1,23 @@
-//! A self report lets an actor of a group set its own status and restart policy, by its context.
+//! A self report lets an actor of a group set its own status and restart policy, and ask why it was created, by its
+//! context.
 
 use crate::actor::context::Context;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::group::key::GroupKey;
-use crate::group::key_entry::KeyEntry;
+use crate::group::key_entry::{KeyEntry, SpawnCause};
 use crate::group::restart_policy::RestartPolicy;
 use crate::group::status::ActorStatus;
 use crate::group::supervision::GroupSupervisor;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
-/// The parent of an actor takes the actor's self reports by this trait.
+/// The parent of an actor takes the actor's self reports, and answers the actor, by this trait.
 pub(crate) trait SelfReport: Send + Sync + 'static {
     fn report_status(&self, actor: &AnyActorRef, status: ActorStatus);
 
     fn report_policy(&self, actor: &AnyActorRef, policy: Option<RestartPolicy>);
+
+    fn spawn_cause(&self, actor: &AnyActorRef) -> Option<SpawnCause>;
 }
 
 impl<M: Send + 'static, K: GroupKey> GroupSupervisor<M, K> {
@@ -42,11 +45,46 @@ impl<M: Send + 'static, K: GroupKey> SelfReport for GroupSupervisor<M, K> {
             key_entry.life(|life| life.policy = policy.map(Box::new));
         }
     }
+
+    fn spawn_cause(&self, actor: &AnyActorRef) -> Option<SpawnCause> {
+        Some(self.entry_of(actor)?.life(|life| life.cause))
+    }
 }
 
 impl<M: Send + 'static> Context<M> {
     fn group_report(&self) -> Option<StdArc<dyn SelfReport>> {
         self.parent()?.core().children.parent_data()
+    }
+
+    /// Returns why the present state of this actor was made, also while its group's recipe makes the state; `None` for
+    /// an actor that is in no [group](crate::group::Group).
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::group::SpawnCause;
+    /// # struct Session;
+    /// # impl Actor for Session {
+    /// #     type Message = u64;
+    /// #     fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult { Ok(()) }
+    /// # }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let system = System::builder("demo").build()?;
+    /// let recipe = |ctx: &mut Context<u64>, _: &u64| {
+    ///     assert_eq!(ctx.spawn_cause(), Some(SpawnCause::OnMessage));
+    ///     Session
+    /// };
+    /// let sessions = system.group("sessions").by_key(|user: &u64| *user, recipe).spawn()?;
+    /// sessions.tell(7_u64);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// elfo's `start_info`.
+    #[doc(alias = "start_info")]
+    #[doc(alias = "SpawnInfo")]
+    pub fn spawn_cause(&self) -> Option<SpawnCause> {
+        self.group_report()?.spawn_cause(&self.me().any_local())
     }
 
     /// Reports that something is wrong with this actor, which continues to work. The

@@ -399,7 +399,7 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     /// topology.local("shards")?.mount(&shards);
     /// // A group of one, whose actor is created when the topology starts.
     /// let handle = topology.clone();
-    /// let configurer = system.group("configurer").singleton(move |_, _| Configurer(handle.clone())).spawn()?;
+    /// let configurer = system.group("configurer").singleton(move |_| Configurer(handle.clone())).spawn()?;
     /// topology.local("configurer")?.configurer().mount(&configurer);
     /// topology.start()?;
     /// assert_eq!(shards.len(), 3);

@@ -3,7 +3,7 @@
 
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns, wait_until};
 use pointsman::Mailbox;
-use pointsman::group::{GroupConfig, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{GroupConfig, RestartPolicy, WhileRestarting};
 use pointsman::pattern::{Backoff, Behavior};
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -241,7 +241,7 @@ fn keys_that_panic_when_they_are_dropped_keep_nobody_from_being_given_up() {
         .group("group")
         .by_key(
             move |key: &u32| Mine(*key, by.clone()),
-            |_: &mut Context<u32>, _: &SpawnInfo<'_, Mine>| Err::<Idle, _>(Failure::msg("never")),
+            |_: &mut Context<u32>, _: &Mine| Err::<Idle, _>(Failure::msg("never")),
         )
         .restart(RestartPolicy::on_failure(hour, hour))
         .while_restarting(WhileRestarting::Refuse)
@@ -635,7 +635,7 @@ fn who_is_refused_an_actor_is_told_why_though_the_recipe_panics() {
         };
         let group = {
             let recipe = armed();
-            move |ctx: &mut Context<u32>, _: &SpawnInfo<'_, u32>| recipe(ctx)
+            move |ctx: &mut Context<u32>, _: &u32| recipe(ctx)
         };
         [
             handle.actor(name).spawn_with(armed()).err(),

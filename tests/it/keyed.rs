@@ -4,7 +4,7 @@ use crate::keyed_support::{
     Do, Note, books, closed, discarded, full, gently, lodgers, noted, plan, to, to_all,
 };
 use crate::support::{Soon, Stage};
-use pointsman::group::{KeyRoute, MapRouter, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
+use pointsman::group::{KeyRoute, MapRouter, RestartPolicy, Singleton, WhileRestarting};
 use pointsman::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -217,10 +217,10 @@ fn actors_are_found_by_paths_that_are_their_printed_keys() {
         .group("hosts")
         .by_key(
             |host: &String| host.clone(),
-            |ctx: &mut Context<String>, start: &SpawnInfo<String>| {
+            |ctx: &mut Context<String>, key: &String| {
                 assert_eq!(ctx.parent().expect("the head").path().to_string(), "/user/hosts");
                 assert!(ctx.path().to_string().starts_with("/user/hosts/"));
-                assert!(!start.key().is_empty());
+                assert!(!key.is_empty());
                 Idle
             },
         )
@@ -258,12 +258,8 @@ impl std::fmt::Display for Alike {
 #[test]
 fn keys_that_print_alike_are_set_apart() {
     let stage = Stage::turns();
-    let group = stage
-        .system
-        .group("g")
-        .by_key(|_: &String| Alike(0), |_, _: &SpawnInfo<Alike>| Idle)
-        .spawn()
-        .expect("sound");
+    let group =
+        stage.system.group("g").by_key(|_: &String| Alike(0), |_, _: &Alike| Idle).spawn().expect("sound");
     for number in 0..3 {
         group.key(Alike(number)).tell(String::new());
     }
@@ -281,7 +277,7 @@ fn a_group_without_an_inner_router_has_one_actor() {
     let group = stage
         .system
         .group("one")
-        .singleton(move |ctx: &mut Context<String>, _: &SpawnInfo<Singleton>| {
+        .singleton(move |ctx: &mut Context<String>| {
             let _ = log.send(ctx.path().to_string());
             Idle
         })
@@ -302,8 +298,8 @@ fn a_routers_state_is_replaced_while_messages_are_routed_by_the_old_one() {
     let (router, state) = MapRouter::with_state(2_u64, |count: &u64, text: &String| {
         KeyRoute::Unicast(text.len() as u64 % count)
     });
-    let recipe = move |_: &mut Context<String>, start: &SpawnInfo<u64>| {
-        let _ = log.send(start.key().to_string());
+    let recipe = move |_: &mut Context<String>, key: &u64| {
+        let _ = log.send(key.to_string());
         Idle
     };
     let group = stage.system.group("g").keyed(router, recipe).spawn().expect("sound");
@@ -326,7 +322,7 @@ fn a_routers_state_is_replaced_while_messages_are_routed_by_the_old_one() {
 fn a_message_is_accounted_for_when_the_inner_router_panics() {
     let stage = Stage::turns();
     let router = |text: &String| -> KeyRoute<u32> { panic!("planted: {text}") };
-    let group = stage.system.group("g").keyed(router, |_, _: &SpawnInfo<u32>| Idle).spawn().expect("sound");
+    let group = stage.system.group("g").keyed(router, |_, _: &u32| Idle).spawn().expect("sound");
     let panic = catch_unwind(AssertUnwindSafe(|| group.tell("a".to_owned())));
     assert!(panic.is_err());
     assert_eq!(books(stage).dead_lettered, 1);
@@ -364,9 +360,9 @@ fn a_router_may_send_to_its_own_group() {
                 }
                 note.to.clone()
             },
-            move |_, start: &SpawnInfo<u32>| {
-                let _ = log.send(start.key().to_string());
-                crate::keyed_support::Lodger::new(*start.key(), &log)
+            move |_, key: &u32| {
+                let _ = log.send(key.to_string());
+                crate::keyed_support::Lodger::new(*key, &log)
             },
         )
         .spawn()
@@ -388,8 +384,8 @@ fn a_group_goes_by_its_configuration_as_soon_as_it_is_accepted() {
         count => KeyRoute::Unicast(text.len() as u64 % count),
     };
     let (router, count) = MapRouter::with_state(0, route);
-    let recipe = move |_: &mut Context<String>, start: &SpawnInfo<u64>| {
-        let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
+    let recipe = move |ctx: &mut Context<String>, key: &u64| {
+        let _ = log.send(format!("{key} {:?}", ctx.spawn_cause().expect("of a group")));
         Idle
     };
     let topology = stage.system.topology();

@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, Note, books, closed, full, lodgers, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
 use pointsman::SpawnError;
-use pointsman::group::{Group, KeyRoute, RestartPolicy, Singleton, SpawnInfo, WhileRestarting};
+use pointsman::group::{Group, KeyRoute, RestartPolicy, WhileRestarting};
 use pointsman::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -165,9 +165,9 @@ fn a_recipe_that_fails_is_tried_again_by_the_policy() {
             .group("lodgers")
             .keyed(
                 |note: &Note| note.to.clone(),
-                move |_, start| match tries.fetch_add(1, Ordering::SeqCst) {
+                move |_, key| match tries.fetch_add(1, Ordering::SeqCst) {
                     0 | 1 => Err(Failure::msg("not yet")),
-                    _ => Ok(crate::keyed_support::Lodger::new(*start.key(), &log)),
+                    _ => Ok(crate::keyed_support::Lodger::new(*key, &log)),
                 },
             )
             .restart(on_failure())
@@ -248,8 +248,8 @@ fn the_time_that_an_actor_takes_to_end_is_no_life() {
             .group("slow")
             .by_key(
                 |key: &u32| *key,
-                move |_, start| {
-                    let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
+                move |ctx, key| {
+                    let _ = log.send(format!("{key} {:?}", ctx.spawn_cause().expect("of a group")));
                     Slow(clock.clone())
                 },
             )
@@ -307,9 +307,9 @@ fn one_that_fails_again_while_it_waits_for_its_restart_is_not_suspended_for_ever
                     .group("lodgers")
                     .by_key(
                         |_: &Note| 1_u32,
-                        move |_, start| match tries.fetch_add(1, Ordering::SeqCst) {
+                        move |_, key| match tries.fetch_add(1, Ordering::SeqCst) {
                             1 => Err(Failure::msg("not yet")),
-                            _ => Ok(crate::keyed_support::Lodger::new(*start.key(), &log)),
+                            _ => Ok(crate::keyed_support::Lodger::new(*key, &log)),
                         },
                     )
                     .restart(on_failure())
@@ -568,7 +568,7 @@ fn growing_wakes_a_sender_that_waits() {
     let group = stage
         .system
         .group("held")
-        .singleton(move |_: &mut Context<u32>, _: &SpawnInfo<Singleton>| Held(held.clone()))
+        .singleton(move |_: &mut Context<u32>| Held(held.clone()))
         // Without end: nothing but room wakes who waits.
         .mailbox(Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::MAX)))
         .spawn()
@@ -607,7 +607,7 @@ fn an_actor_changes_its_own_capacity() {
     let group = stage
         .system
         .group("own")
-        .singleton(|ctx: &mut Context<u32>, _: &SpawnInfo<Singleton>| {
+        .singleton(|ctx: &mut Context<u32>| {
             assert!(ctx.set_mailbox_capacity(2));
             Held(Arc::new(std::sync::Mutex::new(std::sync::mpsc::channel().1)))
         })

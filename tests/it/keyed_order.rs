@@ -42,8 +42,7 @@ fn the_actors_of_a_group_are_listed_in_the_order_of_their_creation() {
     let group = lodgers(&stage);
     let keys: Vec<u32> = (0..KEYS).rev().collect();
     keys.iter().for_each(|key| group.tell(to(*key, "a")));
-    let names: Vec<String> =
-        group.actors().iter().map(|actor| actor.path().name().to_owned()).collect();
+    let names: Vec<String> = group.actors().iter().map(|actor| actor.path().name().to_owned()).collect();
     assert_eq!(names, keys.iter().map(u32::to_string).collect::<Vec<_>>());
     books(stage);
 }

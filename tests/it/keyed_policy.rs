@@ -2,7 +2,7 @@
 
 use crate::keyed_support::{Do, books, lodgers, noted, plan, to};
 use crate::support::Stage;
-use pointsman::group::{RestartPolicy, SpawnInfo};
+use pointsman::group::RestartPolicy;
 use pointsman::prelude::*;
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ fn an_actors_own_policy_goes_before_all_others_and_ends_with_its_state() {
         .group("wilful")
         .by_key(
             |_: &Will| 1_u32,
-            move |_, start: &SpawnInfo<u32>| {
-                let _ = log.send(format!("{:?}", start.cause()));
-                Wilful(*start.key())
+            move |ctx, key: &u32| {
+                let _ = log.send(format!("{:?}", ctx.spawn_cause().expect("of a group")));
+                Wilful(*key)
             },
         )
         .spawn()

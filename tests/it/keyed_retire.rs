@@ -3,7 +3,7 @@
 use crate::keyed_support::{Do, Note, books, closed, gently, lodgers, noted, plan, to};
 use crate::support::{LONG, Stage};
 use pointsman::actor::RecipientLoad;
-use pointsman::group::{Group, RestartPolicy, SpawnInfo};
+use pointsman::group::{Group, RestartPolicy};
 use pointsman::prelude::*;
 use pointsman::routing::SmallestMailbox;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -81,7 +81,7 @@ fn leavers(stage: &Stage, at_end: impl Fn(&Group<Note, u32>) + Send + Sync + 'st
         .group("leavers")
         .keyed(
             |note: &Note| note.to.clone(),
-            move |ctx: &mut Context<_>, _: &SpawnInfo<u32>| {
+            move |ctx: &mut Context<_>, _: &u32| {
                 let path = ctx.me().path().to_string();
                 let _ = log.send(format!("{path} begins"));
                 Leaver { path, log: log.clone(), at_end: at_end.clone() }
@@ -192,12 +192,12 @@ fn a_storm_of_retirements_loses_nothing_and_keeps_the_order() {
         .group("heirs")
         .by_key(
             |message: &Numbered| message.key,
-            move |_, start: &SpawnInfo<usize>| {
+            move |_, key: &usize| {
                 counted.fetch_add(1, SeqCst);
-                if left[*start.key()].is_taken.swap(true, SeqCst) {
+                if left[*key].is_taken.swap(true, SeqCst) {
                     let _ = faults.send("two at once".to_owned());
                 }
-                Heir(left.clone(), *start.key(), faults.clone())
+                Heir(left.clone(), *key, faults.clone())
             },
         )
         .spawn()

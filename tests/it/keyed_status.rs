@@ -2,7 +2,7 @@
 
 use crate::keyed_support::{Do, Note, books, lodgers, noted, plan, to};
 use crate::support::{Stage, run_turns};
-use pointsman::group::{ActorStatus, Group, RestartPolicy, SpawnInfo, StatusReport, WhileRestarting};
+use pointsman::group::{ActorStatus, Group, RestartPolicy, StatusReport, WhileRestarting};
 use pointsman::prelude::*;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
@@ -150,7 +150,7 @@ fn an_heir_begins_when_the_end_of_the_former_has_been_told() {
     let group = stage
         .system
         .group("lodgers")
-        .by_key(|_: &u32| 1, move |_, _: &SpawnInfo<i32>| Parent(anyone.clone()))
+        .by_key(|_: &u32| 1, move |_, _: &i32| Parent(anyone.clone()))
         .spawn()
         .unwrap();
     let _ = known.set(group.to_ref());

@@ -1,7 +1,7 @@
 //! A group whose messages say themselves whom they are for, and whose actors note what happens to them.
 
 use crate::support::{Stage, run_turns};
-use pointsman::group::{Group, GroupPlan, KeyRoute, SpawnInfo};
+use pointsman::group::{Group, GroupPlan, KeyRoute};
 use pointsman::prelude::*;
 use pointsman::{Ledger, SendError};
 use std::sync::Arc;
@@ -100,9 +100,9 @@ pub fn plan(stage: &Stage) -> GroupPlan<Note, u32> {
     let log = stage.log.clone();
     stage.system.group("lodgers").keyed(
         |note: &Note| note.to.clone(),
-        move |_, start: &SpawnInfo<u32>| {
-            let _ = log.send(format!("{} {:?}", start.key(), start.cause()));
-            Lodger { key: *start.key(), log: log.clone() }
+        move |ctx, key: &u32| {
+            let _ = log.send(format!("{key} {:?}", ctx.spawn_cause().expect("of a group")));
+            Lodger { key: *key, log: log.clone() }
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::keyed_support::{Do, Note, books, closed, gently, noted, plan, to};
 use crate::support::{LONG, Stage};
-use pointsman::group::{Group, KeyRoute, SpawnInfo};
+use pointsman::group::{Group, KeyRoute};
 use pointsman::prelude::*;
 use std::cell::Cell;
 use std::fmt::{self, Display};
@@ -58,7 +58,7 @@ fn a_message_that_finds_the_next_actor_full_too_waits_there() {
         .group("heirs")
         .keyed(
             |note: &Note| note.to.clone(),
-            move |_: &mut Context<Note>, _: &SpawnInfo<u32>| {
+            move |_: &mut Context<Note>, _: &u32| {
                 let _ = log.send("begins".to_owned());
                 Leaver { anyone: anyone.clone(), log: log.clone(), once: once.clone() }
             },
@@ -161,10 +161,8 @@ fn a_message_that_waits_is_counted_whichever_comparison_of_keys_takes_it_down() 
         let stage = Stage::turns();
         let known: Arc<OnceLock<Group<bool, Brittle>>> = Arc::default();
         let (anyone, once) = (known.clone(), Arc::new(AtomicBool::new(false)));
-        let recipe = move |_: &mut Context<bool>, _: &SpawnInfo<Brittle>| Goer {
-            anyone: anyone.clone(),
-            once: once.clone(),
-        };
+        let recipe =
+            move |_: &mut Context<bool>, _: &Brittle| Goer { anyone: anyone.clone(), once: once.clone() };
         let group =
             stage.system.group("heirs").by_key(|_: &bool| Brittle, recipe).mailbox(narrow()).spawn().unwrap();
         let _ = known.set(group.clone());
@@ -207,7 +205,7 @@ fn a_storm_of_waits_and_retirements_loses_nothing_and_keeps_the_order() {
     }
     let (last, (faults, seen)) = (Arc::<Last>::default(), channel());
     let system = System::builder("waits").build().unwrap();
-    let recipe = move |_: &mut Context<(usize, u64)>, _: &SpawnInfo<u32>| Brief(last.clone(), faults.clone());
+    let recipe = move |_: &mut Context<(usize, u64)>, _: &u32| Brief(last.clone(), faults.clone());
     let plan = system.group("brief").by_key(|_: &(usize, u64)| 1_u32, recipe);
     let group = plan.mailbox(narrow()).spawn().unwrap();
     let senders: Vec<_> = (0..SENDERS)

@@ -448,12 +448,7 @@ fn references_to_routers_with_a_resizer_and_to_their_controllers_and_mounts_mean
     mean_the_same(&mounted("first", &one), &one.to_ref());
     let again = mounted("second", &one);
     mean_the_same(&again, &again.clone());
-    mean_different_things(&[
-        one.to_ref(),
-        mounted("third", &two),
-        controller(&one),
-        controller(&two),
-    ]);
+    mean_different_things(&[one.to_ref(), mounted("third", &two), controller(&one), controller(&two)]);
     stage.end(&[]);
 }
 

@@ -152,8 +152,7 @@ mod configured {
         let text = "[topology.a]\nsize = 3\n[topology.b]\nsize = 4\n";
         let error = whole.topology.reconfigure(text, false).expect_err("rejected");
         let TopologyError::Rejected { rejections } = &error else { panic!("{error}") };
-        let who: Vec<_> =
-            rejections.iter().map(|(group, reason)| (&**group, &**reason)).collect();
+        let who: Vec<_> = rejections.iter().map(|(group, reason)| (&**group, &**reason)).collect();
         assert_eq!(who, [("a", "as told"), ("b", "as told")]);
         assert!(error.to_string().contains("`topology.b`: as told"), "{error}");
         assert_eq!(whole.notes(), ["a validates size = 3", "b validates size = 4"]);

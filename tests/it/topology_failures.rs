@@ -4,7 +4,7 @@ use crate::keyed_support::{Do, Note, books, noted, plan, to};
 use crate::support::{LONG, Soon, Stage, panic_of, run_turns, while_time_passes};
 #[cfg(feature = "config")]
 use pointsman::group::GroupConfig;
-use pointsman::group::{Group, KeyRoute, Singleton, SpawnInfo};
+use pointsman::group::{Group, KeyRoute};
 use pointsman::prelude::*;
 use pointsman::topology::Topology;
 use pointsman::topology::{DeclaredGroup, GroupMember, SendMode, Wraps};
@@ -42,8 +42,7 @@ fn full_group(stage: &Stage) -> (Group<Note, u32>, Sender<()>) {
     let (release, gate) = channel();
     let (inside, is_inside) = channel();
     let gate = Arc::new(Mutex::new(gate));
-    let recipe =
-        move |_: &mut Context<Note>, _: &SpawnInfo<u32>| Held { inside: inside.clone(), gate: gate.clone() };
+    let recipe = move |_: &mut Context<Note>, _: &u32| Held { inside: inside.clone(), gate: gate.clone() };
     let group = stage
         .system
         .group("full")
@@ -204,7 +203,7 @@ fn a_request_that_waits_in_vain_beside_a_group_that_offers_nobody_a_copy_is_in_t
     let empty = stage
         .system
         .group("empty")
-        .keyed(|_: &Asked| KeyRoute::<u32>::Discard, |_: &mut Context<Asked>, _: &SpawnInfo<u32>| Never)
+        .keyed(|_: &Asked| KeyRoute::<u32>::Discard, |_: &mut Context<Asked>, _: &u32| Never)
         .spawn()
         .expect("sound");
     let topology = stage.system.topology();
@@ -296,7 +295,7 @@ mod configuration {
         let other = stage
             .system
             .group("other")
-            .by_key(|_: &u32| 0, |_: &mut Context<u32>, _: &SpawnInfo<u32>| Counts(channel().0))
+            .by_key(|_: &u32| 0, |_: &mut Context<u32>, _: &u32| Counts(channel().0))
             .config(
                 move |_| if accepted.load(Ordering::SeqCst) { Ok(()) } else { Err("as told".to_owned()) },
                 |_, ()| {},
@@ -330,8 +329,8 @@ fn the_actor_of_an_entrypoint_is_started_and_those_of_other_singletons_by_their_
     let mut groups = Vec::new();
     for name in ["late", "entrypoint"] {
         let log = stage.log.clone();
-        let recipe = move |_: &mut Context<u32>, start: &SpawnInfo<Singleton>| {
-            let _ = log.send(format!("{name} {:?}", start.cause()));
+        let recipe = move |ctx: &mut Context<u32>| {
+            let _ = log.send(format!("{name} {:?}", ctx.spawn_cause().expect("of a group")));
             Counts(log.clone())
         };
         let group = stage.system.group(name).singleton(recipe).spawn().expect("sound");
@@ -454,7 +453,7 @@ fn groups_by_key_end_in_their_order_also_those_who_wait_to_be_restarted() {
     let late = stage
         .system
         .group("late")
-        .singleton(move |_: &mut Context<u32>, _: &SpawnInfo<Singleton>| Counts(log.clone()))
+        .singleton(move |_: &mut Context<u32>| Counts(log.clone()))
         .spawn()
         .expect("sound");
     topology.local("late").expect("free").stop_order(1).mount(&late);
@@ -500,10 +499,7 @@ fn thousands_of_keys_that_print_alike_have_names_of_their_own() {
     let group = stage
         .system
         .group("twins")
-        .by_key(
-            |number: &u32| Twin(*number),
-            move |_: &mut Context<u32>, _: &SpawnInfo<Twin>| Counts(log.clone()),
-        )
+        .by_key(|number: &u32| Twin(*number), move |_: &mut Context<u32>, _: &Twin| Counts(log.clone()))
         .spawn()
         .expect("sound");
     (0..COUNT).for_each(|number| group.mount(Twin(number)).unwrap());

@@ -3,7 +3,7 @@
 use crate::keyed_support::{Lodger, Note};
 use crate::keyed_support::{books, closed, discarded, gently, noted, plan, to, to_all};
 use crate::support::{Stage, run_turns};
-use pointsman::group::{Group, KeyRoute, SpawnInfo};
+use pointsman::group::{Group, KeyRoute};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, RoundRobin, SmallestMailbox};
 use pointsman::{DeadLetter, DeadLetterReason};
@@ -11,10 +11,10 @@ use pointsman::{DeadLetter, DeadLetterReason};
 /// Two groups of which one discards everything, and the other routes as messages say.
 fn strict_and_open(stage: &Stage) -> [Group<Note, u32>; 2] {
     let log = stage.log.clone();
-    let strict = stage.system.group("strict").keyed(
-        |_: &Note| KeyRoute::Discard,
-        move |_, start: &SpawnInfo<u32>| Lodger::new(*start.key(), &log),
-    );
+    let strict = stage
+        .system
+        .group("strict")
+        .keyed(|_: &Note| KeyRoute::Discard, move |_, key: &u32| Lodger::new(*key, &log));
     [strict.spawn().expect("sound"), plan(stage).spawn().expect("sound")]
 }
 
@@ -66,7 +66,7 @@ fn where_nobody_is_there_in_a_group_the_router_chooses_another() {
     let stage = Stage::turns();
     let [first, second] = ["first", "second"].map(|name| {
         let log = stage.log.clone();
-        let make = move |_: &mut Context<Note>, start: &SpawnInfo<u32>| Lodger::new(*start.key(), &log);
+        let make = move |_: &mut Context<Note>, key: &u32| Lodger::new(*key, &log);
         stage.system.group(name).keyed(|note: &Note| note.to.clone(), make).spawn().expect("sound")
     });
     second.tell(to(1, "made"));

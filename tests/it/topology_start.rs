@@ -84,7 +84,7 @@ fn whole(stage: Stage, at_start: Act) -> Whole {
     let (group, shards) = noting(&stage, "shards");
     topology.local("shards").expect("free").mount(&group);
     let (handle, log) = (topology.clone(), stage.log.clone());
-    let recipe = move |_: &mut Context<Configuring>, _: &pointsman::group::SpawnInfo<Singleton>| Configurer {
+    let recipe = move |_: &mut Context<Configuring>| Configurer {
         topology: handle.clone(),
         log: log.clone(),
         at_start: at_start.clone(),

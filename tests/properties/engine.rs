@@ -22,7 +22,7 @@ mod letters;
 
 use self::letters::*;
 use crate::support::cases;
-use pointsman::group::{RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{RestartPolicy, WhileRestarting};
 use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -371,7 +371,7 @@ impl Scene {
             Place::Keyed { room, restarts, meanwhile, before } => {
                 let group = system.group(&name).by_key(
                     |mail: &Mail| mail.letter().number % KEYS,
-                    move |_: &mut Context<Mail>, _: &SpawnInfo<usize>| worker(),
+                    move |_: &mut Context<Mail>, _: &usize| worker(),
                 );
                 let group = group.mailbox(self.mailbox(room));
                 let meanwhile = if is_calm { WhileRestarting::Queue } else { meanwhile };

@@ -13,8 +13,7 @@
 use crate::support::cases;
 use pointsman::SendError;
 use pointsman::group::{
-    ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, SpawnCause, SpawnInfo, StatusReport,
-    WhileRestarting,
+    ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, SpawnCause, StatusReport, WhileRestarting,
 };
 use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult};
 use pointsman::testkit::TestSystem;
@@ -538,9 +537,9 @@ fn run(seed: u64, plan: Policy, while_restarting: WhileRestarting, commands: Vec
     let (sender, notes) = channel();
     let group_plan: GroupPlan<Message, u32> = system.group("lodgers").keyed(
         |message: &Message| message.outcome.clone(),
-        move |_, start: &SpawnInfo<u32>| {
-            let _ = sender.send((*start.key(), Note::Began(start.cause())));
-            Lodger { key: *start.key(), handled: 0, notes: sender.clone() }
+        move |ctx, key: &u32| {
+            let _ = sender.send((*key, Note::Began(ctx.spawn_cause().expect("of a group"))));
+            Lodger { key: *key, handled: 0, notes: sender.clone() }
         },
     );
     let group = group_plan.restart(plan.real()).while_restarting(while_restarting).spawn().unwrap();

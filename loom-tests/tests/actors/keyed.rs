@@ -25,8 +25,7 @@ use loom::sync::atomic::AtomicUsize as AtomicBetween;
 use loom::thread;
 use pointsman::Ledger;
 use pointsman::group::{
-    ActorStatus, Group, GroupPlan, KeyRoute, MapRouter, RestartPolicy, SpawnInfo, StatusReport,
-    WhileRestarting,
+    ActorStatus, Group, GroupPlan, KeyRoute, MapRouter, RestartPolicy, StatusReport, WhileRestarting,
 };
 use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
 use pointsman::prelude::*;
@@ -201,7 +200,7 @@ impl Ground {
         let (made, handled, living) = (self.made.clone(), self.handled.clone(), self.living.clone());
         self.system.group("group").by_key(
             |_: &Option<u32>| 7,
-            move |_: &mut Context<Option<u32>>, _: &SpawnInfo<u32>| {
+            move |_: &mut Context<Option<u32>>, _: &u32| {
                 made.fetch_add(1, SeqCst);
                 assert_eq!(living.fetch_add(1, SeqCst), 0, "one at a time");
                 Lodger { handled: handled.clone(), living: living.clone() }
@@ -265,8 +264,7 @@ fn the_message_that_creates_an_actor_is_its_first() {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let scribe = seen.clone();
         let router = |message: &Addressed| message.to.clone();
-        let group =
-            ground.system.group("group").keyed(router, move |_, _: &SpawnInfo<u32>| Scribe(scribe.clone()));
+        let group = ground.system.group("group").keyed(router, move |_, _: &u32| Scribe(scribe.clone()));
         let group = group.spawn().expect("sound");
         let creates = {
             let anyone = group.to_ref();
@@ -465,7 +463,7 @@ fn of_two_changes_of_the_capacity_the_same_one_holds_for_all() {
         let plan = ground
             .system
             .group("group")
-            .by_key(|_: &bool| 7, move |_: &mut Context<bool>, _: &SpawnInfo<u32>| Hoarder(noted.clone()));
+            .by_key(|_: &bool| 7, move |_: &mut Context<bool>, _: &u32| Hoarder(noted.clone()));
         let group = plan.mailbox(Mailbox::bounded(3).on_full(OverflowPolicy::Reject)).spawn().expect("sound");
         group.tell(false);
         let other = {
@@ -627,7 +625,7 @@ fn one_that_ends_is_told_of_though_its_heir_has_its_seat() {
         let group = ground
             .system
             .group("group")
-            .by_key(|_: &u32| 7, move |_: &mut Context<u32>, _: &SpawnInfo<u32>| Guest(given.clone()));
+            .by_key(|_: &u32| 7, move |_: &mut Context<u32>, _: &u32| Guest(given.clone()));
         let group = group.spawn().expect("sound");
         let (subscriber, told) = reports();
         let subscribes = group.clone();

@@ -6,7 +6,7 @@
 
 use crate::cast::{Clerk, Job, Stage, WORKERS, join, stage};
 use crate::explore::scenario;
-use pointsman::group::{GroupPlan, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{GroupPlan, RestartPolicy, WhileRestarting};
 use pointsman::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -18,9 +18,9 @@ const SECOND: Duration = Duration::from_secs(1);
 fn plan(stage: &Stage) -> (GroupPlan<Job, usize>, Arc<AtomicUsize>) {
     let made = Arc::new(AtomicUsize::new(0));
     let (count, tally) = (made.clone(), stage.tally.clone());
-    let recipe = move |_: &mut Context<Job>, start: &SpawnInfo<usize>| {
+    let recipe = move |_: &mut Context<Job>, key: &usize| {
         count.fetch_add(1, SeqCst);
-        Clerk::new(*start.key(), &tally)
+        Clerk::new(*key, &tally)
     };
     (stage.system.group("group").by_key(|_: &Job| 7, recipe), made)
 }
@@ -46,7 +46,7 @@ fn senders_of_several_keys_create_an_actor_for_each() {
     scenario("senders_of_several_keys_create_an_actor_for_each", || {
         let stage = stage(5);
         let tally = stage.tally.clone();
-        let recipe = move |_: &mut Context<Job>, start: &SpawnInfo<usize>| Clerk::new(*start.key(), &tally);
+        let recipe = move |_: &mut Context<Job>, key: &usize| Clerk::new(*key, &tally);
         let group = stage.system.group("group").by_key(Job::sender, recipe).spawn().expect("sound");
         let to = group.to_ref();
         let senders = [0, 1, 2].map(|key| stage.tells(key, 2, &to));

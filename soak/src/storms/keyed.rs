@@ -5,7 +5,7 @@ use crate::parcel::{Parcel, Pen, Task};
 use crate::scene::{Ground, Scene, post};
 use crate::worker::Yard;
 use pointsman::SpawnError;
-use pointsman::group::{Group, RestartPolicy, SpawnInfo, WhileRestarting};
+use pointsman::group::{Group, RestartPolicy, WhileRestarting};
 use pointsman::prelude::*;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Keyed {
             .group(&ground.name("keyed"))
             .by_key(
                 move |parcel: &Parcel| key_of(parcel, keys),
-                move |_: &mut Context<Parcel>, start: &SpawnInfo<u64>| yard.worker_at(*start.key()),
+                move |_: &mut Context<Parcel>, key: &u64| yard.worker_at(*key),
             )
             .restart(policy)
             .while_restarting(WhileRestarting::Queue)
