@@ -26,7 +26,7 @@
 //! or refused once, each account has what its bookings add up to, and every auditor has seen every order. It
 //! ends by itself, with status 0 if all that is so.
 
-use pointsman::group::{KeyRoute, MapRouter};
+use pointsman::group::{KeyRoute, RouterState};
 use pointsman::prelude::*;
 use pointsman::shutdown::Phase;
 use pointsman::topology::{Outlet, TopologyError};
@@ -389,13 +389,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .spawn()?;
     let gateway = gateway.mount(&customers);
 
-    let (router, limits) = MapRouter::with_state(
-        Arc::new(Limits::new()),
-        |limits: &Arc<Limits>, message: &RiskMsg| match message {
-            RiskMsg::Check(_) => KeyRoute::Multicast(limits.keys().cloned().collect()),
-            RiskMsg::Limits(_) => KeyRoute::Broadcast,
-        },
-    );
+    let limits = RouterState::new(Arc::new(Limits::new()));
+    let router = limits.router(|limits, message: &RiskMsg| match message {
+        RiskMsg::Check(_) => KeyRoute::Multicast(limits.keys().cloned().collect()),
+        RiskMsg::Limits(_) => KeyRoute::Broadcast,
+    });
     let known = limits.clone();
     let desks = system
         .group("risk")
@@ -421,7 +419,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .spawn()?;
     risk.mount(&desks);
 
-    let (router, open) = MapRouter::with_state(0, |open: &u64, message: &LedgerMsg| match message {
+    let open = RouterState::new(0);
+    let router = open.router(|open, message: &LedgerMsg| match message {
         LedgerMsg::Posting(Posting(order)) if order.from.max(order.to) < *open => {
             KeyRoute::Multicast(vec![order.from, order.to])
         }

@@ -19,8 +19,7 @@ use crate::group::key::GroupKey;
 use crate::group::key_entry::{KeyEntry, SpawnCause};
 use crate::group::key_name::key_name;
 use crate::group::key_route::ToGroup;
-use crate::group::key_router::KeyRouter;
-use crate::group::key_routing::KeyRoute;
+use crate::group::key_routing::{KeyRoute, KeyRouter};
 use crate::group::recipe::GroupRecipe;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 use crate::group::self_report::SelfReport;
@@ -73,7 +72,15 @@ impl GroupBuilder {
     /// that it captures. [`Context::spawn_cause`] says why a state is made.
     ///
     /// A message that goes to several actors is cloned. For messages that cannot be cloned there is
-    /// [`by_key`](Self::by_key).
+    /// [`by_key`](Self::by_key). A key router whose state changes is made by a
+    /// [`RouterState`](crate::group::RouterState).
+    ///
+    /// # Concurrency
+    ///
+    /// A key router runs on the senders' threads, many at a time, once for each message. It should be short. A panic
+    /// unwinds to the sender, and the message becomes a dead letter.
+    ///
+    /// # Example
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -117,9 +124,10 @@ impl GroupBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias = "KeyRouter")]
     pub fn keyed<A, I, K>(
         self,
-        router: impl KeyRouter<A::Message, K>,
+        router: impl Fn(&A::Message) -> KeyRoute<K> + Send + Sync + 'static,
         recipe: impl Fn(&mut Context<A::Message>, &K) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
     where
@@ -128,7 +136,7 @@ impl GroupBuilder {
         K: GroupKey,
     {
         let copy: Copy<A::Message> = |delivery, message| delivery.copy(message);
-        self.plan(Box::new(router), Some(copy), recipe)
+        self.plan(Guarded::new(Box::new(router)), Some(copy), recipe)
     }
 
     /// Describes a group in which each message goes to the actor of its key. Messages need not be cloned.
@@ -161,7 +169,8 @@ impl GroupBuilder {
         I: IntoActor<Actor = A>,
         K: GroupKey,
     {
-        self.plan(Box::new(move |message: &A::Message| KeyRoute::Unicast(key(message))), None, recipe)
+        let router = move |message: &A::Message| KeyRoute::Unicast(key(message));
+        self.plan(Guarded::new(Box::new(router)), None, recipe)
     }
 
     /// Describes a group of a single actor, as in elfo. The first message creates the actor, and the next message after
@@ -179,13 +188,13 @@ impl GroupBuilder {
         GroupPlan {
             shard_count: 1,
             only: Some(Singleton),
-            ..self.plan(Box::new(router), None, move |ctx, _| recipe(ctx))
+            ..self.plan(Guarded::new(Box::new(router)), None, move |ctx, _| recipe(ctx))
         }
     }
 
     fn plan<A, I, K>(
         self,
-        router: Box<dyn KeyRouter<A::Message, K>>,
+        router: KeyRouter<A::Message, K>,
         copy: Option<Copy<A::Message>>,
         recipe: impl Fn(&mut Context<A::Message>, &K) -> I + Send + Sync + 'static,
     ) -> GroupPlan<A::Message, K>
@@ -216,7 +225,7 @@ impl GroupBuilder {
         GroupPlan {
             parent: self.parent,
             name: self.name,
-            router: Guarded::new(router),
+            router,
             copy,
             make: Box::new(make),
             statuses,
@@ -275,7 +284,7 @@ type Check = fn(&AnyActorRef, &MemberSettings, &dyn Fn() -> String) -> Result<An
 pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     parent: Result<AnyActorRef, String>,
     name: String,
-    router: Guarded<Box<dyn KeyRouter<M, K>>>,
+    router: KeyRouter<M, K>,
     copy: Option<Copy<M>>,
     make: Box<MakeBy<M, K>>,
     statuses: StdArc<Statuses<K>>,

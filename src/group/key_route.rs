@@ -292,7 +292,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             delivery.refuse(|| self.head.path());
             return Err(message);
         }
-        let outcome = self.router.route(&message);
+        let outcome = (self.router)(&message);
         self.route_as(outcome, message, delivery)
     }
 
@@ -368,7 +368,7 @@ impl<M: Send + 'static, K: GroupKey> OwnRecipient<M> for ToGroup<M, K> {
             return Err(SendError::Closed(message));
         }
         let counted = InFlightGuard::begin(&*group_state.system);
-        let outcome = group_state.router.route(&message);
+        let outcome = (group_state.router)(&message);
         let done = match &outcome {
             KeyRoute::Unicast(key) | KeyRoute::GentleUnicast(key) => {
                 group_state.push_at_once(key, group_state.hash(key), message, counted)

@@ -1,5 +1,10 @@
 //! A key route is the answer of a key router.
 
+use crate::util::panic::Guarded;
+
+/// A key router names the keys of a group whose actors get a message.
+pub(crate) type KeyRouter<M, K> = Guarded<Box<dyn Fn(&M) -> KeyRoute<K> + Send + Sync>>;
+
 /// A key route names the actors of a group that get a message: it is the answer of the group's key router.
 ///
 /// The effect depends on whether the key has an actor, and whether that actor takes messages:

@@ -18,7 +18,7 @@
 //
 // * `builder.rs` describes and creates a group, and `group.rs` is its handle.
 // * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
-// * `key_router.rs` is the trait of key routers, and `key_routing.rs` is their answer.
+// * `key_routing.rs` is the answer of a key router, and `router_state.rs` is a state that it may have.
 //
 // A message's way:
 //
@@ -47,8 +47,8 @@ pub(crate) mod builder;
 pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod key_name;
-pub(crate) mod key_router;
 pub(crate) mod key_routing;
+pub(crate) mod router_state;
 pub(crate) mod state;
 pub(crate) mod key_table;
 pub(crate) mod key_entry;
@@ -75,7 +75,7 @@ pub use crate::group::effective_policy::PolicyError;
 pub use crate::group::group::Group;
 pub use crate::group::key::GroupKey;
 pub use crate::group::key_entry::SpawnCause;
-pub use crate::group::key_router::{KeyRouter, MapRouter, RouterState};
 pub use crate::group::key_routing::KeyRoute;
 pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
+pub use crate::group::router_state::RouterState;
 pub use crate::group::status::{ActorStatus, StatusReport};

@@ -11,7 +11,7 @@ use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::key_entry::KeyEntry;
 use crate::group::key_name::unique_name;
-use crate::group::key_router::KeyRouter;
+use crate::group::key_routing::KeyRouter;
 use crate::group::key_table::GroupKeyTable;
 use crate::group::pending_restarts::PendingRestarts;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
@@ -19,7 +19,7 @@ use crate::group::status::Statuses;
 use crate::group::successors::KeySuccessors;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
-use crate::util::panic::{Guarded, drop_guarded};
+use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
 use std::any::Any;
 use std::hash::{DefaultHasher, Hasher};
@@ -37,7 +37,7 @@ pub(crate) struct GroupState<M: Send + 'static, K: GroupKey> {
     pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub table: GroupKeyTable<KeySlot<M, K>>,
-    pub router: Guarded<Box<dyn KeyRouter<M, K>>>,
+    pub router: KeyRouter<M, K>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub policy: RestartPolicy,
@@ -85,7 +85,7 @@ pub(crate) enum GroupPhase {
 
 /// The parts make up a group, apart from its head.
 pub(crate) struct Parts<M: Send + 'static, K: GroupKey> {
-    pub router: Guarded<Box<dyn KeyRouter<M, K>>>,
+    pub router: KeyRouter<M, K>,
     pub copy: Option<Copy<M>>,
     pub make: Box<Make<M, K>>,
     pub statuses: StdArc<Statuses<K>>,

@@ -4,7 +4,7 @@ use crate::keyed_support::{
     Do, Note, books, closed, discarded, full, gently, lodgers, noted, plan, to, to_all,
 };
 use crate::support::{Soon, Stage};
-use pointsman::group::{KeyRoute, MapRouter, RestartPolicy, Singleton, WhileRestarting};
+use pointsman::group::{KeyRoute, RestartPolicy, RouterState, Singleton, WhileRestarting};
 use pointsman::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -295,9 +295,8 @@ fn a_group_without_an_inner_router_has_one_actor() {
 fn a_routers_state_is_replaced_while_messages_are_routed_by_the_old_one() {
     let stage = Stage::turns();
     let log = stage.log.clone();
-    let (router, state) = MapRouter::with_state(2_u64, |count: &u64, text: &String| {
-        KeyRoute::Unicast(text.len() as u64 % count)
-    });
+    let state = RouterState::new(2_u64);
+    let router = state.router(|count, text: &String| KeyRoute::Unicast(text.len() as u64 % count));
     let recipe = move |_: &mut Context<String>, key: &u64| {
         let _ = log.send(key.to_string());
         Idle
@@ -383,7 +382,8 @@ fn a_group_goes_by_its_configuration_as_soon_as_it_is_accepted() {
         0 => KeyRoute::Discard,
         count => KeyRoute::Unicast(text.len() as u64 % count),
     };
-    let (router, count) = MapRouter::with_state(0, route);
+    let count = RouterState::new(0);
+    let router = count.router(route);
     let recipe = move |ctx: &mut Context<String>, key: &u64| {
         let _ = log.send(format!("{key} {:?}", ctx.spawn_cause().expect("of a group")));
         Idle

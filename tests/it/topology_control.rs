@@ -306,7 +306,7 @@ fn a_plain_actor_that_is_terminated_handles_what_it_has() {
     group.mount(&actor);
     actor.tell(1u32);
     actor.tell(2u32);
-    actor.member().terminate("enough");
+    actor.terminate("enough");
     run_turns();
     assert!(actor.try_tell(3u32).is_err());
     assert_eq!(whole.notes(), ["plain handled 1", "plain handled 2", "plain stopped"]);
@@ -328,8 +328,8 @@ fn a_mounted_router_that_is_terminated_has_its_routees_handle_what_they_have() {
     group.mount(&workers);
     run_turns();
     (1..=4u32).for_each(|number| workers.tell(number));
-    workers.member().terminate("enough");
-    workers.member().terminate("enough, I said");
+    workers.terminate("enough");
+    workers.terminate("enough, I said");
     run_turns();
     assert!(workers.try_tell(5u32).is_err());
     let mut notes = whole.notes();

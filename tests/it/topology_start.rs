@@ -269,7 +269,7 @@ fn a_start_that_is_rejected_for_an_entrypoints_own_part_configures_nobody_twice(
     topology.local("picky").expect("free").entrypoint().mount(&picky);
     let error = topology.start().expect_err("its own part is wrong");
     let TopologyError::Rejected { rejections } = &error else { panic!("{error}") };
-    assert_eq!((rejections.len(), &*rejections[0].group), (1, "picky"));
+    assert_eq!((rejections.len(), &*rejections[0].0), (1, "picky"));
     assert_eq!(topology.start(), Ok(()), "it goes by the empty one");
     stage.expect(&[r#"Ok(["shards"])"#]);
     assert_eq!((applied(&shards), applied(&chosen)), (vec!["size = 4".to_owned()], vec![String::new()]));

@@ -25,7 +25,7 @@ use loom::sync::atomic::AtomicUsize as AtomicBetween;
 use loom::thread;
 use pointsman::Ledger;
 use pointsman::group::{
-    ActorStatus, Group, GroupPlan, KeyRoute, MapRouter, RestartPolicy, StatusReport, WhileRestarting,
+    ActorStatus, Group, GroupPlan, KeyRoute, RestartPolicy, RouterState, StatusReport, WhileRestarting,
 };
 use pointsman::loom_hooks::{KeyTable, calling_dispatcher, section};
 use pointsman::prelude::*;
@@ -509,13 +509,13 @@ fn a_terminated_group_restarts_nobody() {
 #[test]
 fn a_message_is_routed_by_the_old_state_or_the_new_one() {
     model("keyed_state_swap_races_route", &[15], 3, 4_000, || {
-        let (router, state) = MapRouter::with_state(1_u64, |state: &u64, _: &()| KeyRoute::Unicast(*state));
+        let state = RouterState::new(1_u64);
+        let router = state.router(|state, _: &()| KeyRoute::Unicast(*state));
         let writer = {
             let state = state.clone();
             thread::spawn(move || state.update(|state| state + 1))
         };
-        let routed = pointsman::group::KeyRouter::route(&router, &());
-        assert!(matches!(routed, KeyRoute::Unicast(1 | 2)));
+        assert!(matches!(router(&()), KeyRoute::Unicast(1 | 2)));
         state.update(|state| state + 10);
         writer.join().unwrap();
         assert_eq!(state.read(|state| *state), 12, "no update is lost");

@@ -1,4 +1,4 @@
-//! A key router names the keys that a message is for.
+//! A router state is replaced while a key router routes by it.
 
 use crate::group::key_routing::KeyRoute;
 use crate::util::reclaim;
@@ -6,27 +6,8 @@ use crate::util::reclaim::Published;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
-/// A key router names the keys of a group whose actors get a message.
-///
-/// Every closure `Fn(&M) -> KeyRoute<K>` is a key router. [`MapRouter`] is a key router with a state.
-///
-/// # Concurrency
-///
-/// A key router runs on the senders' threads, many at a time, once for each message. It should be short. A panic
-/// unwinds to the sender, and the message becomes a dead letter.
-pub trait KeyRouter<M, K>: Send + Sync + 'static {
-    /// Returns the keys that this message is for.
-    fn route(&self, message: &M) -> KeyRoute<K>;
-}
-
-impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> KeyRouter<M, K> for F {
-    #[inline]
-    fn route(&self, message: &M) -> KeyRoute<K> {
-        self(message)
-    }
-}
-
-/// A map router is a key router whose state is replaced as a whole while messages are routed.
+/// A router state is the state of a [key router](crate::group::GroupBuilder::keyed), and is replaced as a whole while
+/// messages are routed. A clone is another handle to the same state.
 ///
 /// Each message is routed by a single state: the state at the time of the send, or a newer state. Routing never waits
 /// until a new state has been made. The type is elfo's `MapRouter::with_state`; in elfo the state changes only with the
@@ -34,7 +15,7 @@ impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> KeyRouter<M, K> for
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::group::{KeyRoute, MapRouter};
+/// use pointsman::group::{KeyRoute, RouterState};
 /// # struct Shard;
 /// # impl Actor for Shard {
 /// #     type Message = u64;
@@ -43,8 +24,8 @@ impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> KeyRouter<M, K> for
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let system = System::builder("demo").build()?;
-/// let (router, shard_count) =
-///     MapRouter::with_state(2_u64, |count: &u64, number: &u64| KeyRoute::Unicast(number % count));
+/// let shard_count = RouterState::new(2_u64);
+/// let router = shard_count.router(|count, number: &u64| KeyRoute::Unicast(number % count));
 /// let shards = system.group("shards").keyed(router, |_, _| Shard).spawn()?;
 /// shards.tell(7_u64); // to shard 1
 /// shard_count.update(|_| 4);
@@ -52,39 +33,28 @@ impl<M, K, F: Fn(&M) -> KeyRoute<K> + Send + Sync + 'static> KeyRouter<M, K> for
 /// # Ok(())
 /// # }
 /// ```
-pub struct MapRouter<S: Send + Sync + 'static, F> {
-    state: RouterState<S>,
-    route: F,
-}
-
-/// A router state reads and replaces the state of a [`MapRouter`].
+#[doc(alias = "MapRouter")]
+#[doc(alias = "with_state")]
 pub struct RouterState<S: Send + Sync + 'static>(StdArc<Published<S>>);
 
-impl<S: Send + Sync + 'static, F> MapRouter<S, F> {
-    /// Returns a key router that begins with `state`, and the handle that replaces the state.
-    pub fn with_state<M, K>(state: S, route: F) -> (Self, RouterState<S>)
-    where
-        F: Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,
-    {
-        let state = RouterState(StdArc::new(Published::new(state)));
-        (Self { state: state.clone(), route }, state)
-    }
-}
-
-impl<M, K, S, F> KeyRouter<M, K> for MapRouter<S, F>
-where
-    S: Send + Sync + 'static,
-    F: Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,
-{
-    #[inline]
-    fn route(&self, message: &M) -> KeyRoute<K> {
-        let section = reclaim::section();
-        let state = self.state.0.read(&section);
-        (self.route)(state, message)
-    }
-}
-
 impl<S: Send + Sync + 'static> RouterState<S> {
+    /// Returns a handle to this state.
+    pub fn new(state: S) -> Self {
+        Self(StdArc::new(Published::new(state)))
+    }
+
+    /// Returns a key router, which calls `route` with the present state for each message.
+    pub fn router<M, K>(
+        &self,
+        route: impl Fn(&S, &M) -> KeyRoute<K> + Send + Sync + 'static,
+    ) -> impl Fn(&M) -> KeyRoute<K> + Send + Sync + 'static {
+        let state = self.clone();
+        move |message| {
+            let section = reclaim::section();
+            route(state.0.read(&section), message)
+        }
+    }
+
     /// Looks at the current state. A section is open while `look` runs, so `look` should not wait for anything.
     pub fn read<R>(&self, look: impl FnOnce(&S) -> R) -> R {
         look(self.0.read(&reclaim::section()))
@@ -119,11 +89,5 @@ impl<S: Send + Sync + 'static> Clone for RouterState<S> {
 impl<S: Send + Sync + 'static> fmt::Debug for RouterState<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RouterState").finish_non_exhaustive()
-    }
-}
-
-impl<S: Send + Sync + 'static, F> fmt::Debug for MapRouter<S, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MapRouter").finish_non_exhaustive()
     }
 }
