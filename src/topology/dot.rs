@@ -3,21 +3,6 @@
 use crate::topology::plan::Topology;
 use std::fmt::Write;
 
-/// A route edge stands for the routes of a single type of message from a group to another, as [`Topology::connections`]
-/// shows them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RouteEdge {
-    /// The sender's group.
-    pub from: String,
-    /// The group that gets the messages.
-    pub to: String,
-    /// The name of the type of message.
-    pub message_type: &'static str,
-    /// Whether messages take the edge only if a condition holds.
-    pub is_conditional: bool,
-}
-
 impl Topology {
     /// Returns the topology as a graph in Graphviz's language: `dot -Tsvg` draws it. Mounted groups are nodes, and an
     /// entrypoint has a double line. An edge is labelled with the type of message, and is dashed if messages take it
@@ -48,16 +33,19 @@ impl Topology {
     /// ```
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph topology {\n  node [shape=box];\n");
-        for group in self.locals() {
+        let groups = self.locals();
+        for group in &groups {
             let double = if group.is_entrypoint { " [peripheries=2]" } else { "" };
             // Writing to a `String` does not fail.
             let _ = writeln!(dot, "  {}{double};", quoted(&group.name));
         }
-        for edge in self.connections() {
-            let dashed = if edge.is_conditional { ", style=dashed" } else { "" };
-            let (from, to) = (quoted(&edge.from), quoted(&edge.to));
-            let label = quoted(&short(edge.message_type));
-            let _ = writeln!(dot, "  {from} -> {to} [label={label}{dashed}];");
+        for group in &groups {
+            for (routes, dashed) in [(&group.routes, ""), (&group.conditional_routes, ", style=dashed")] {
+                for (to, message_type) in routes {
+                    let (from, to, label) = (quoted(&group.name), quoted(to), quoted(&short(message_type)));
+                    let _ = writeln!(dot, "  {from} -> {to} [label={label}{dashed}];");
+                }
+            }
         }
         dot.push_str("}\n");
         dot

@@ -42,7 +42,6 @@ pub(crate) mod wraps;
 
 pub use crate::core::multi_send::{SendMode, SendReport};
 pub use crate::topology::ask_all::AskAll;
-pub use crate::topology::dot::RouteEdge;
 pub use crate::topology::error::TopologyError;
 pub use crate::topology::member::GroupMember;
 pub use crate::topology::outlet::Outlet;

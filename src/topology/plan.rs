@@ -9,7 +9,6 @@ use crate::path::actor_path::check_name;
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use crate::time::no_system::NO_SYSTEM;
 use crate::topology::config::{Change, Sections, give};
-use crate::topology::dot::RouteEdge;
 use crate::topology::error::TopologyError;
 use crate::topology::member::GroupMember;
 use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
@@ -113,7 +112,14 @@ pub(crate) struct Entry {
     /// The section that a configuration had for the group while the group was being started, and that the group gets
     /// next.
     pub deferred: Option<GroupConfig>,
-    connections: Vec<RouteEdge>,
+    routes: Vec<RouteEntry>,
+}
+
+/// A route entry stands for the routes of a single type of message to another group.
+struct RouteEntry {
+    to: StdArc<str>,
+    message_type: &'static str,
+    is_conditional: bool,
 }
 
 impl Entry {
@@ -161,7 +167,7 @@ impl Topology {
             member: None,
             config: None,
             deferred: None,
-            connections: Vec::new(),
+            routes: Vec::new(),
         });
         drop(groups);
         let mount_point = StdArc::new(MountPoint { name, group: OnceLock::new() });
@@ -253,25 +259,28 @@ impl Topology {
         members.iter().flat_map(|member| member.actors()).collect()
     }
 
-    /// Returns the mounted groups, in the order of their declaration.
+    /// Returns the mounted groups and the routes between them, in the order of the declaration of the groups, and of
+    /// the definition of the routes.
+    #[doc(alias = "connections")]
     pub fn locals(&self) -> Vec<GroupInfo> {
         let groups = lock(&self.shared.groups);
+        let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
         let mounted = groups.iter().filter(|group| group.is_mounted());
-        let info = |group: &Entry| GroupInfo {
-            name: group.name.to_string(),
-            message_type: group.message_type,
-            is_entrypoint: group.is_entrypoint,
+        let info = |group: &Entry| {
+            let routes = group.routes.iter().filter(|route| is_mounted(&route.to));
+            let (conditional, always): (Vec<_>, Vec<_>) = routes.partition(|route| route.is_conditional);
+            let pairs = |routes: Vec<&RouteEntry>| -> Vec<_> {
+                routes.into_iter().map(|route| (route.to.to_string(), route.message_type)).collect()
+            };
+            GroupInfo {
+                name: group.name.to_string(),
+                message_type: group.message_type,
+                is_entrypoint: group.is_entrypoint,
+                routes: pairs(always),
+                conditional_routes: pairs(conditional),
+            }
         };
         mounted.map(info).collect()
-    }
-
-    /// Returns the route edges between mounted groups, in the order of the groups and of the definition of their
-    /// routes.
-    pub fn connections(&self) -> Vec<RouteEdge> {
-        let groups = lock(&self.shared.groups);
-        let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
-        let all = groups.iter().flat_map(|group| &group.connections);
-        all.filter(|connection| is_mounted(&connection.from) && is_mounted(&connection.to)).cloned().collect()
     }
 
     fn change<R>(&self, index: usize, change: impl FnOnce(&mut Entry) -> R) -> R {
@@ -286,7 +295,8 @@ impl fmt::Debug for Topology {
     }
 }
 
-/// Group info describes a group of a [`Topology`], as [`Topology::locals`] shows it.
+/// Group info describes a group of a [`Topology`] and the routes that begin at it, as [`Topology::locals`] shows them.
+#[doc(alias = "RouteEdge")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupInfo {
@@ -296,6 +306,10 @@ pub struct GroupInfo {
     pub message_type: &'static str,
     /// Whether the group was declared to be an [entrypoint](DeclaredGroup::entrypoint).
     pub is_entrypoint: bool,
+    /// The routes that a message always takes: the group to which the route leads, and the name of the type of message.
+    pub routes: Vec<(String, &'static str)>,
+    /// The routes that a message takes if a condition holds, in the same form.
+    pub conditional_routes: Vec<(String, &'static str)>,
 }
 
 /// A declared group has a name in a topology, and is not mounted yet.
@@ -480,9 +494,8 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         M: Send + 'static,
         E: Wraps<M> + Send + 'static,
     {
-        let connection = RouteEdge {
-            from: self.name().to_owned(),
-            to: to.name().to_owned(),
+        let entry = RouteEntry {
+            to: to.mount_point.name.clone(),
             message_type: std::any::type_name::<M>(),
             is_conditional: when.is_some(),
         };
@@ -517,13 +530,12 @@ impl<D: Send + 'static> DeclaredGroup<D> {
             Ok(())
         });
         added?;
-        self.topology.change(self.index, |entry| {
-            let same = |other: &&mut RouteEdge| {
-                (&other.to, other.message_type) == (&connection.to, connection.message_type)
-            };
-            match entry.connections.iter_mut().find(same) {
-                Some(known) => known.is_conditional &= connection.is_conditional,
-                None => entry.connections.push(connection),
+        self.topology.change(self.index, |group| {
+            let same =
+                |other: &&mut RouteEntry| (&other.to, other.message_type) == (&entry.to, entry.message_type);
+            match group.routes.iter_mut().find(same) {
+                Some(known) => known.is_conditional &= entry.is_conditional,
+                None => group.routes.push(entry),
             }
         });
         Ok(())

@@ -692,15 +692,22 @@ fn what_is_mounted_and_connected_can_be_looked_at_and_drawn() {
     ledgers.mount(&ActorRef::from_fn(|_| {}));
     let names = || office.topology.locals().into_iter().map(|group| group.name).collect::<Vec<_>>();
     assert_eq!(names(), ["gateway", "ledgers"]);
-    assert_eq!(office.topology.connections().len(), 1);
+    let groups = office.topology.locals();
+    assert_eq!(
+        groups.iter().map(|group| group.routes.len() + group.conditional_routes.len()).sum::<usize>(),
+        1
+    );
     audit.mount(&ActorRef::from_fn(|message: AuditMsg| match message {
         AuditMsg::Order(order) => drop(order),
         AuditMsg::Note(note) => drop(note),
     }));
-    let edges: Vec<_> = office.topology.connections();
-    let edges: Vec<_> = edges.iter().map(|edge| (&*edge.from, &*edge.to, edge.is_conditional)).collect();
+    let groups = office.topology.locals();
+    let always = groups.iter().flat_map(|from| from.routes.iter().map(|(to, _)| (&*from.name, &**to, false)));
+    let conditional = groups
+        .iter()
+        .flat_map(|from| from.conditional_routes.iter().map(|(to, _)| (&*from.name, &**to, true)));
     assert_eq!(
-        edges,
+        always.chain(conditional).collect::<Vec<_>>(),
         [("gateway", "ledgers", false), ("gateway", "audit", true), ("ledgers", "audit", true)]
     );
     let dot = office.topology.to_dot();
