@@ -563,8 +563,8 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     }
 
     /// Mounts a recipient behind the group, an actor, a router, or a keyed group, and fixes the group's routes. Outlets
-    /// are to be taken [before](Self::outlet). Returns the reference of the group; a message to this reference passes no
-    /// routes.
+    /// are to be taken [before](Self::outlet). Returns the reference of the group; a message to this reference passes
+    /// no routes.
     #[doc(alias = "MountedGroup")]
     pub fn mount<G>(self, group: &G) -> ActorRef<D>
     where

@@ -14,8 +14,8 @@ use crate::topology::outlet::Outlet;
 use crate::topology::request::RequestBuilder;
 use std::time::Duration;
 
-/// All verbs are done as soon as a recipient has accepted the message; if no recipient has, the message comes back in the
-/// error. Copies that are refused while others are accepted are dead letters, counted and shown.
+/// All verbs are done as soon as a recipient has accepted the message; if no recipient has, the message comes back in
+/// the error. Copies that are refused while others are accepted are dead letters, counted and shown.
 /// [`send_by`](Self::send_by) tells how many copies had each outcome.
 ///
 /// | verb | at a full mailbox | mode |
