@@ -200,7 +200,8 @@ pub mod timers {
     pub use crate::actor::schedule_error::ScheduleError;
     pub use crate::actor::timer_table::TimerKey;
     pub use crate::actor::timers::ActorTimers;
-    pub use crate::pattern::task_timer::{Cancellable, TaskTimer};
+    pub use crate::core::cancellable::Cancellable;
+    pub use crate::pattern::task_timer::TaskTimer;
 }
 
 pub use crate::actor::actor::{Actor, HandlerResult};

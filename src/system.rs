@@ -329,7 +329,8 @@ impl SystemBuilder {
         if inbox_capacity == 0 {
             return Err(BuildError::ZeroInboxCapacity);
         }
-        let coordinator = Coordinator::new(shutdown_phases).map_err(BuildError::PhaseCycle)?;
+        let coordinator =
+            Coordinator::new(shutdown_phases).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
         let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));

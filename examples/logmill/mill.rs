@@ -196,7 +196,7 @@ impl Mill {
 
     /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).
     pub fn wait(self) -> Result<(Arc<Gate>, ShutdownReport), Box<dyn Error>> {
-        let report = self.system.coordinated_shutdown().outcome().wait()?;
+        let report = self.system.coordinated_shutdown().wait()?;
         self.system.shutdown(Duration::from_secs(10))?;
         Ok((self.gate, report))
     }

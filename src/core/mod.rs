@@ -13,6 +13,7 @@ pub(crate) mod cell; // the memory of an actor, counted
 pub(crate) mod children; // a parent's children
 pub(crate) mod control; // what governs an actor's life
 pub(crate) mod strategy; // what a parent does about a failure
+pub(crate) mod cancellable; // the handle of work that runs later
 pub(crate) mod restart_delay; // how long restarts wait
 pub(crate) mod pending_send; // sends that wait for room
 pub(crate) mod deferred_send; // requests that wait for room with their asker

@@ -24,6 +24,7 @@ use crate::actor::schedule_error::{DELAY_MAX, ScheduleError};
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::ActorRef;
+use crate::core::cancellable::{Cancel, Cancellable};
 use crate::core::error::SpawnError;
 use crate::core::system::SystemRef;
 use crate::failure::guarded;
@@ -74,10 +75,6 @@ pub struct TaskTimer {
     system: SystemRef,
     runner: ActorRef<Job>,
 }
-
-/// A scheduled task, to cancel it. Dropping this leaves the task alone.
-#[derive(Clone)]
-pub struct Cancellable(StdArc<Scheduled>);
 
 /// The state of a single task.
 pub(crate) struct Scheduled {
@@ -341,7 +338,7 @@ impl TaskTimer {
                 return Err(shut_down());
             }
         }
-        Ok(Cancellable(task))
+        Ok(Cancellable::new(task))
     }
 }
 
@@ -469,32 +466,19 @@ impl Scheduled {
     }
 }
 
-impl Cancellable {
-    /// Cancels the task. Returns true if that has prevented a run: the only run, or the next run of a task that
-    /// repeats. Returns false if the only run has begun or is over, if the task was cancelled before, or if the system
-    /// has ended.
-    ///
-    /// The call does not wait for a run that has begun. A repeating task in its last run (it will panic, or finds its
-    /// target ended) can't be told from others: the result is true.
-    pub fn cancel(&self) -> bool {
-        self.0.end()
+impl Cancel for Scheduled {
+    fn cancel(&self) -> bool {
+        self.end()
     }
 
-    /// Whether no run will begin any more: cancelled, over, or dropped with the system.
-    pub fn is_over(&self) -> bool {
-        let phase = lock(&self.0.state).phase;
-        phase == Phase::Over || phase == Phase::Running && self.0.repeat == Repeat::Never
+    fn is_over(&self) -> bool {
+        let phase = lock(&self.state).phase;
+        phase == Phase::Over || phase == Phase::Running && self.repeat == Repeat::Never
     }
 }
 
 impl fmt::Debug for TaskTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scheduler").field("runner", &self.runner.path()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Cancellable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancellable").field("is_over", &self.is_over()).finish_non_exhaustive()
     }
 }

@@ -136,7 +136,10 @@ pub enum BuildError {
     /// The default capacity of [inboxes](crate::pattern::Inbox) was set to 0 messages.
     ZeroInboxCapacity,
     /// The phases of the coordinated shutdown depend on each other in a circle.
-    PhaseCycle(crate::settings::phases::PhaseCycle),
+    PhaseCycle {
+        /// The names, each depending on the next; the last is the first again.
+        cycle: Vec<String>,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -211,7 +214,9 @@ impl fmt::Display for BuildError {
                 write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
             }
             BuildError::ZeroInboxCapacity => f.write_str("inbox capacity 0: must be at least 1"),
-            BuildError::PhaseCycle(error) => error.fmt(f),
+            BuildError::PhaseCycle { cycle } => {
+                write!(f, "shutdown phases depend on each other: {}; drop one of these", cycle.join(" -> "))
+            }
         }
     }
 }
@@ -226,7 +231,6 @@ impl std::error::Error for BuildError {
         match self {
             BuildError::Dispatcher { error, .. } | BuildError::Timers(error) => Some(error),
             BuildError::PatternElement { error, .. } => Some(error),
-            BuildError::PhaseCycle(error) => Some(error),
             #[cfg(feature = "config")]
             BuildError::ConfigFile { error, .. } => Some(error),
             BuildError::Mailbox { fault, .. } => Some(fault),

@@ -2,7 +2,8 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::shutdown::coordinated::{AddTaskError, CoordinatedShutdown, TaskHandle};
+use crate::core::cancellable::Cancellable;
+use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownSetupError};
 
 impl CoordinatedShutdown {
     /// Adds a task that sends `message` to `actor`, if there is one, and is done when the actor has ended. The phase's
@@ -10,16 +11,16 @@ impl CoordinatedShutdown {
     ///
     /// # Errors
     ///
-    /// As [`add_task`](Self::add_task); [`AddTaskError::NotAnActor`] for a reference that leads to no actor.
+    /// As [`add_task`](Self::add_task); [`ShutdownSetupError::NotAnActor`] for a reference that leads to no actor.
     pub fn add_actor_termination<M: Send + 'static>(
         &self,
         phase: &str,
         name: &str,
         actor: &ActorRef<M>,
         message: Option<M>,
-    ) -> Result<TaskHandle, AddTaskError> {
+    ) -> Result<Cancellable, ShutdownSetupError> {
         let Some(watched) = actor.untyped() else {
-            return Err(AddTaskError::NotAnActor { task: name.to_owned() });
+            return Err(ShutdownSetupError::NotAnActor { task: name.to_owned() });
         };
         let actor = actor.clone();
         self.add_future(phase, name, move || async move {
@@ -52,7 +53,7 @@ impl CoordinatedShutdown {
         phase: &str,
         name: &str,
         actors: impl IntoIterator<Item = AnyActorRef>,
-    ) -> Result<TaskHandle, AddTaskError> {
+    ) -> Result<Cancellable, ShutdownSetupError> {
         let actors: Vec<AnyActorRef> = actors.into_iter().collect();
         self.add_future(phase, name, move || async move {
             for actor in actors {

@@ -2,9 +2,9 @@
 
 use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
+use crate::shutdown::coordinated::ShutdownSetupError;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::{drop_guarded, quietly};
-use std::fmt;
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -33,22 +33,6 @@ impl Default for Callbacks {
     }
 }
 
-/// The system has ended already.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SystemEnded {
-    /// Its name.
-    pub system: String,
-}
-
-impl fmt::Display for SystemEnded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "system {:?} has ended: register termination callbacks before", self.system)
-    }
-}
-
-impl std::error::Error for SystemEnded {}
-
 impl SystemRef {
     /// Calls `callback` after every actor has ended, for any reason, and before
     /// [`wait_until_ended`](Self::wait_until_ended) returns. Callbacks run in the reverse order of their registration
@@ -57,15 +41,15 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`SystemEnded`] when the callbacks have begun to run; this callback is dropped, and a panic of its destructor
+    /// [`ShutdownSetupError::SystemEnded`] when the callbacks have begun to run; this callback is dropped, and a panic of its destructor
     /// goes no further.
-    pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), SystemEnded> {
+    pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), ShutdownSetupError> {
         if let Some(callbacks) = &mut *lock(&self.core().extensions.get::<Callbacks>().0) {
             callbacks.push(Box::new(callback));
             return Ok(());
         }
         // Dropped before the error lies where it is returned: there the error would be leaked if this drop panicked.
         drop_guarded(callback);
-        Err(SystemEnded { system: self.name().to_owned() })
+        Err(ShutdownSetupError::SystemEnded { system: self.name().to_owned() })
     }
 }

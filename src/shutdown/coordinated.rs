@@ -1,10 +1,11 @@
 //! The coordinated shutdown of a system: its tasks, and the run over them.
 
 use crate::actor::actor::HandlerResult;
+use crate::core::cancellable::{Cancel, Cancellable};
 use crate::core::extensions::Extension;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::dispatch::stepping::Reached;
-use crate::settings::phases::{Phase, PhaseCycle, Phases};
+use crate::settings::phases::{Phase, Phases};
 use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
@@ -17,8 +18,9 @@ use std::time::Duration;
 /// The lower bound of [`CoordinatedShutdown::total_timeout`].
 const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
 
-/// The coordinated shutdown of a single system; see the module `shutdown`.
+/// The coordinated shutdown of a single system, and its only run, begun or not; see the module `shutdown`.
 #[derive(Clone)]
+#[doc(alias = "ShutdownRun")]
 pub struct CoordinatedShutdown {
     pub(crate) system: SystemRef,
 }
@@ -66,8 +68,9 @@ pub(crate) struct Task {
 impl Coordinator {
     /// # Errors
     ///
-    /// [`PhaseCycle`] if the phases cannot be put in order.
-    pub(crate) fn new(phases: Phases) -> Result<Self, PhaseCycle> {
+    /// The cycle if the phases cannot be put in order, as [`BuildError::PhaseCycle`](crate::BuildError::PhaseCycle) has
+    /// it.
+    pub(crate) fn new(phases: Phases) -> Result<Self, Vec<String>> {
         let terminates_system = phases.terminates_system;
         let phases = phases.in_order()?;
         let tasks = phases.iter().map(|_| Vec::new()).collect();
@@ -75,15 +78,13 @@ impl Coordinator {
         Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
     }
 
-    fn index(&self, phase: &str) -> Option<usize> {
-        self.phases.iter().position(|(name, _)| name == phase)
-    }
-
-    fn unknown(&self, phase: &str) -> UnknownPhase {
-        UnknownPhase {
+    /// Returns the place of the phase of this name.
+    fn phase(&self, phase: &str) -> Result<usize, ShutdownSetupError> {
+        let place = self.phases.iter().position(|(name, _)| name == phase);
+        place.ok_or_else(|| ShutdownSetupError::UnknownPhase {
             phase: phase.to_owned(),
             known: self.phases.iter().map(|(name, _)| name.clone()).collect(),
-        }
+        })
     }
 
     /// Returns the coordinator of a system.
@@ -168,13 +169,13 @@ impl CoordinatedShutdown {
     ///
     /// # Errors
     ///
-    /// [`AddTaskError`]: an unknown phase, an empty name, a phase that has begun. The task is dropped.
+    /// [`ShutdownSetupError`]: an unknown phase, an empty name, a phase that has begun. The task is dropped.
     pub fn add_task(
         &self,
         phase: &str,
         name: &str,
         task: impl FnOnce() -> HandlerResult + Send + 'static,
-    ) -> Result<TaskHandle, AddTaskError> {
+    ) -> Result<Cancellable, ShutdownSetupError> {
         self.add_future(phase, name, move || async move { task() })
     }
 
@@ -189,18 +190,16 @@ impl CoordinatedShutdown {
         phase: &str,
         name: &str,
         make: impl FnOnce() -> F + Send + 'static,
-    ) -> Result<TaskHandle, AddTaskError>
+    ) -> Result<Cancellable, ShutdownSetupError>
     where
         F: Future<Output = HandlerResult> + Send + 'static,
     {
         // A refused task is dropped while the error is on its way.
         let make = Guarded::new(make);
         let coordinator = self.coordinator();
-        let Some(index) = coordinator.index(phase) else {
-            return Err(AddTaskError::UnknownPhase(coordinator.unknown(phase)));
-        };
+        let index = coordinator.phase(phase)?;
         if name.is_empty() {
-            return Err(AddTaskError::EmptyName { phase: phase.to_owned() });
+            return Err(ShutdownSetupError::EmptyName { phase: phase.to_owned() });
         }
         let work: Work = Box::new(move || Box::pin(make.into_inner()()));
         let number = {
@@ -216,15 +215,17 @@ impl CoordinatedShutdown {
                 state.tasks[index].push(Task { number, name: name.to_owned(), work });
                 number
             } else {
-                return Err(AddTaskError::TooLate { phase: phase.to_owned(), task: name.to_owned() });
+                return Err(ShutdownSetupError::TooLate { phase: phase.to_owned(), task: name.to_owned() });
             }
         };
-        Ok(TaskHandle { system: StdArc::downgrade(self.system.core()), phase: index, number })
+        let system = StdArc::downgrade(self.system.core());
+        Ok(Cancellable::new(StdArc::new(AddedTask { system, phase: index, number })))
     }
 
-    /// Begins the shutdown and returns at once; may be called from an actor, a task, or a signal's thread. It runs
-    /// once: later calls change nothing, not even the reason, and get the same outcome.
-    pub fn run(&self, reason: impl Into<ShutdownReason>) -> ShutdownRun {
+    /// Begins the shutdown and returns at once, this handle again; may be called from an actor, a task, or a signal's
+    /// thread. It runs once: later calls change nothing, not even the reason, and get the same outcome.
+    #[must_use = "the run goes on by itself, but only `wait` tells whether it succeeded"]
+    pub fn run(&self, reason: impl Into<ShutdownReason>) -> Self {
         self.begin(reason.into(), 0)
     }
 
@@ -232,20 +233,54 @@ impl CoordinatedShutdown {
     ///
     /// # Errors
     ///
-    /// [`UnknownPhase`]; nothing has begun then.
+    /// [`ShutdownSetupError::UnknownPhase`]; nothing has begun then.
     pub fn run_from(
         &self,
         phase: &str,
         reason: impl Into<ShutdownReason>,
-    ) -> Result<ShutdownRun, UnknownPhase> {
-        let coordinator = self.coordinator();
-        let first = coordinator.index(phase).ok_or_else(|| coordinator.unknown(phase))?;
+    ) -> Result<Self, ShutdownSetupError> {
+        let first = self.coordinator().phase(phase)?;
         Ok(self.begin(reason.into(), first))
     }
 
-    /// Returns the run, for code that waits without beginning it.
-    pub fn outcome(&self) -> ShutdownRun {
-        ShutdownRun { system: self.system.clone() }
+    /// Waits until the run is over, also if other code begins it, and returns its outcome: the same for every caller. The threads are
+    /// joined afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running; the
+    /// system ended without a run; or the caller is on one of the system's own threads, a work-stealing worker, a turn
+    /// on a calling-thread dispatcher, or a task of the run.
+    ///
+    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that never
+    /// ends keeps the call waiting for ever, unless another thread moves the clock.
+    pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
+        /// How long the thread of a test sleeps before it looks for turns to run again.
+        const NAP: Duration = Duration::from_millis(1);
+        let core = self.system.core();
+        if crate::dispatch::may_block::must_not_wait() || core.runs_current_thread() || run::is_task_of(core)
+        {
+            return Err(ShutdownRunError::OwnThread);
+        }
+        loop {
+            let reached = core.run_turns(&mut || self.is_over());
+            let state = lock(&Coordinator::of(core).state);
+            if let Stage::Over { outcome, .. } = &state.stage {
+                return (**outcome).clone();
+            }
+            let over = &Coordinator::of(core).over;
+            // The run has threads of its own, so there may be turns again later.
+            if reached == Reached::Elsewhere {
+                drop(over.wait(state));
+            } else {
+                drop(over.wait_timeout(state, NAP));
+            }
+        }
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        matches!(lock(&Coordinator::of(self.system.core()).state).stage, Stage::Over { .. })
     }
 
     /// Returns the reason of the shutdown, after a run has begun.
@@ -284,112 +319,50 @@ impl SystemRef {
     }
 }
 
-/// A run of a coordinated shutdown, begun or not.
-#[derive(Debug, Clone)]
-#[must_use = "the run goes on by itself, but only `wait` tells whether it succeeded"]
-pub struct ShutdownRun {
-    system: SystemRef,
-}
-
-impl ShutdownRun {
-    /// Waits until the run is over, and returns its outcome: the same for every caller. The threads are joined
-    /// afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
-    ///
-    /// # Errors
-    ///
-    /// [`ShutdownRunError`]: a phase that is not recovered from has failed, so that the system may go on running; the
-    /// system ended without a run; or the caller is on one of the system's own threads, a work-stealing worker, a turn
-    /// on a calling-thread dispatcher, or a task of the run.
-    ///
-    /// On the thread of a `TestSystem` (feature `testkit`) turns are run meanwhile. Its clock stands: a task that never
-    /// ends keeps the call waiting for ever, unless another thread moves the clock.
-    pub fn wait(&self) -> Result<ShutdownReport, ShutdownRunError> {
-        /// How long the thread of a test sleeps before it looks for turns to run again.
-        const NAP: Duration = Duration::from_millis(1);
-        let core = self.system.core();
-        if crate::dispatch::may_block::must_not_wait() || core.runs_current_thread() || run::is_task_of(core)
-        {
-            return Err(ShutdownRunError::OwnThread);
-        }
-        loop {
-            let reached = core.run_turns(&mut || self.is_over());
-            let state = lock(&Coordinator::of(core).state);
-            if let Stage::Over { outcome, .. } = &state.stage {
-                return (**outcome).clone();
-            }
-            let over = &Coordinator::of(core).over;
-            // The run has threads of its own, so there may be turns again later.
-            if reached == Reached::Elsewhere {
-                drop(over.wait(state));
-            } else {
-                drop(over.wait_timeout(state, NAP));
-            }
-        }
-    }
-
-    /// Whether the run is over.
-    pub fn is_over(&self) -> bool {
-        matches!(lock(&Coordinator::of(self.system.core()).state).stage, Stage::Over { .. })
-    }
-}
-
-/// A task of a coordinated shutdown. Dropping it changes nothing.
-#[derive(Clone)]
-pub struct TaskHandle {
-    system: StdWeak<crate::core::system::SystemCore>,
+/// A task of a coordinated shutdown, as its [`Cancellable`] sees it.
+struct AddedTask {
+    system: StdWeak<SystemCore>,
     phase: usize,
     number: u64,
 }
 
-impl TaskHandle {
-    /// Takes the task back. Returns true if it will not run; false if its phase has begun, or it was taken back before.
-    pub fn cancel(&self) -> bool {
-        let Some(system) = self.system.upgrade() else { return false };
-        let removed = {
-            let mut state = lock(&Coordinator::of(&system).state);
-            state.tasks.get_mut(self.phase).and_then(|tasks| {
-                let place = tasks.iter().position(|task| task.number == self.number)?;
-                Some(tasks.remove(place))
-            })
-        };
+impl AddedTask {
+    /// Calls `act` with the waiting tasks of the phase and the place of this task among them, if it waits.
+    fn find<R>(&self, act: impl FnOnce(&mut Vec<Task>, usize) -> R) -> Option<R> {
+        let system = self.system.upgrade()?;
+        let mut state = lock(&Coordinator::of(&system).state);
+        let tasks = state.tasks.get_mut(self.phase)?;
+        let place = tasks.iter().position(|task| task.number == self.number)?;
+        Some(act(tasks, place))
+    }
+}
+
+impl Cancel for AddedTask {
+    fn cancel(&self) -> bool {
+        // Dropped without the lock.
+        let removed = self.find(|tasks, place| tasks.remove(place));
         removed.is_some()
     }
-}
 
-impl fmt::Debug for TaskHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskHandle").field("number", &self.number).finish_non_exhaustive()
+    fn is_over(&self) -> bool {
+        self.find(|_, _| ()).is_none()
     }
 }
 
-/// A shutdown has no phase of this name.
+/// The reason why a task or callback was not added to the shutdown of a system, or why a run did not begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UnknownPhase {
-    /// The name.
-    pub phase: String,
-    /// The names of the existing phases, in order.
-    pub known: Vec<String>,
-}
-
-impl fmt::Display for UnknownPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "unknown shutdown phase {:?}: add it with System::builder(..).shutdown_phases(..), there are {:?}",
-            self.phase, self.known
-        )
-    }
-}
-
-impl std::error::Error for UnknownPhase {}
-
-/// The reason why a task was not added to a coordinated shutdown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AddTaskError {
+#[doc(alias = "AddTaskError")]
+#[doc(alias = "UnknownPhase")]
+#[doc(alias = "SystemEnded")]
+pub enum ShutdownSetupError {
     /// There is no such phase.
-    UnknownPhase(UnknownPhase),
+    UnknownPhase {
+        /// The name.
+        phase: String,
+        /// The names of the existing phases, in order.
+        known: Vec<String>,
+    },
     /// The task has no name.
     EmptyName {
         /// The phase.
@@ -407,12 +380,21 @@ pub enum AddTaskError {
         /// The task.
         task: String,
     },
+    /// The system has ended already: the [termination callback](SystemRef::on_termination) would not run.
+    SystemEnded {
+        /// The name of the system.
+        system: String,
+    },
 }
 
-impl fmt::Display for AddTaskError {
+impl fmt::Display for ShutdownSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownPhase(error) => error.fmt(f),
+            Self::UnknownPhase { phase, known } => write!(
+                f,
+                "unknown shutdown phase {phase:?}: add it with System::builder(..).shutdown_phases(..), there are \
+                 {known:?}"
+            ),
             Self::EmptyName { phase } => {
                 write!(f, "a task of shutdown phase {phase:?} has an empty name: give it one for the report")
             }
@@ -422,8 +404,11 @@ impl fmt::Display for AddTaskError {
             Self::NotAnActor { task } => {
                 write!(f, "task {task:?} is to wait for an actor, but the reference leads to none")
             }
+            Self::SystemEnded { system } => {
+                write!(f, "system {system:?} has ended: register termination callbacks before")
+            }
         }
     }
 }
 
-impl std::error::Error for AddTaskError {}
+impl std::error::Error for ShutdownSetupError {}

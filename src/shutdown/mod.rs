@@ -43,7 +43,7 @@
 //!
 //! Files:
 //!
-//! - `coordinated.rs`: the tasks, and the handle of a run.
+//! - `coordinated.rs`: the tasks, and the wait for the run.
 //! - `run.rs`: runs the phases; their order comes from `settings/phases.rs`.
 //! - `report.rs`: the result of a run.
 //! - `actors.rs`: tasks that end actors.
@@ -60,11 +60,8 @@ pub(crate) mod run;
 #[cfg(all(feature = "signals", not(pointsman_loom)))]
 pub(crate) mod signals;
 
-pub use crate::settings::phases::{Phase, PhaseCycle, Phases};
-pub use crate::shutdown::callbacks::SystemEnded;
-pub use crate::shutdown::coordinated::{
-    AddTaskError, CoordinatedShutdown, ShutdownRun, TaskHandle, UnknownPhase,
-};
+pub use crate::settings::phases::{Phase, Phases};
+pub use crate::shutdown::coordinated::{CoordinatedShutdown, ShutdownSetupError};
 pub use crate::shutdown::report::{
-    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskOutcome, TaskReport,
+    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, TaskReport,
 };

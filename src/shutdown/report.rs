@@ -67,17 +67,19 @@ pub struct PhaseReport {
     pub tasks: Vec<TaskReport>,
 }
 
-/// The outcome of a phase.
+/// The outcome of a phase, or of a task of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(alias = "TaskOutcome")]
 pub enum PhaseOutcome {
-    /// Every task is done; or there was none.
+    /// The task returned `Ok`; of the phase, every task did, or there was none.
     Done,
-    /// It is disabled: its tasks did not run.
+    /// The phase is disabled: its tasks did not run.
     Skipped,
-    /// A task failed.
+    /// The task returned an error or panicked, with the text in [`TaskReport::failure`]; of the phase, a task did.
     Failed,
-    /// Its time was over before all tasks were done.
+    /// The task was still running when the time of the phase was over. A future is dropped, a closure goes on in the
+    /// background. Of the phase: a task was still running, and none has failed.
     TimedOut,
 }
 
@@ -88,7 +90,9 @@ pub struct TaskReport {
     /// Its name.
     pub name: String,
     /// Its outcome.
-    pub outcome: TaskOutcome,
+    pub outcome: PhaseOutcome,
+    /// The text of the error or panic of a task that failed.
+    pub failure: Option<String>,
     /// Its time.
     pub took: Duration,
     /// The actors that had not ended when the task that ends the system timed out, as
@@ -97,8 +101,18 @@ pub struct TaskReport {
 }
 
 impl TaskReport {
-    pub(crate) fn new(name: String, outcome: TaskOutcome, took: Duration) -> Self {
-        Self { name, outcome, took, stuck: Vec::new() }
+    pub(crate) fn new(name: String, outcome: PhaseOutcome, took: Duration) -> Self {
+        Self { name, outcome, failure: None, took, stuck: Vec::new() }
+    }
+}
+
+/// The outcome of a task, with the text of its failure.
+pub(crate) struct Ended<'a>(pub &'a TaskReport);
+
+impl fmt::Display for Ended<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.outcome.fmt(f)?;
+        self.0.failure.as_ref().map_or(Ok(()), |text| write!(f, " ({text})"))
     }
 }
 
@@ -114,21 +128,6 @@ impl fmt::Display for StillRunning<'_> {
     }
 }
 
-/// The outcome of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TaskOutcome {
-    /// It returned `Ok`.
-    Done,
-    /// It returned an error or panicked, with this text.
-    Failed(String),
-    /// It was still running when the phase's time was over. A future is dropped, a closure goes on in the
-    /// background.
-    TimedOut,
-    /// Its phase is disabled.
-    Skipped,
-}
-
 /// A line for each phase that had tasks, and the ledger.
 impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,7 +137,8 @@ impl fmt::Display for ShutdownReport {
             for (number, task) in phase.tasks.iter().enumerate() {
                 let comma = if number > 0 { "," } else { "" };
                 let running = StillRunning(&task.stuck);
-                write!(f, "{comma} {} {} in {:?}{running}", task.name, task.outcome, task.took)?;
+                let ended = Ended(task);
+                write!(f, "{comma} {} {ended} in {:?}{running}", task.name, task.took)?;
             }
             writeln!(f)?;
         }
@@ -154,17 +154,6 @@ impl fmt::Display for PhaseOutcome {
             Self::Failed => "failed",
             Self::TimedOut => "timed out",
         })
-    }
-}
-
-impl fmt::Display for TaskOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Done => f.write_str("done"),
-            Self::Failed(text) => write!(f, "failed ({text})"),
-            Self::TimedOut => f.write_str("timed out"),
-            Self::Skipped => f.write_str("skipped"),
-        }
     }
 }
 

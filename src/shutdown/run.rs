@@ -9,9 +9,9 @@ use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
 use crate::settings::phases::Phase;
-use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, ShutdownRun, Stage, Task};
+use crate::shutdown::coordinated::{CoordinatedShutdown, Coordinator, Stage, Task};
 use crate::shutdown::report::{
-    PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning, TaskOutcome,
+    Ended, PhaseOutcome, PhaseReport, ShutdownReason, ShutdownReport, ShutdownRunError, StillRunning,
     TaskReport,
 };
 use crate::sync::thread::{self, Thread};
@@ -47,7 +47,7 @@ const TERMINATE: &str = "terminate-system";
 const ENDS_SYSTEM: u64 = 0;
 
 impl CoordinatedShutdown {
-    pub(crate) fn begin(&self, reason: ShutdownReason, first: usize) -> ShutdownRun {
+    pub(crate) fn begin(&self, reason: ShutdownReason, first: usize) -> Self {
         let coordinator = self.coordinator();
         let is_first = {
             let mut state = lock(&coordinator.state);
@@ -64,7 +64,7 @@ impl CoordinatedShutdown {
                 end(self.system.core(), Err(ShutdownRunError::Thread { text: error.to_string() }));
             }
         }
-        self.outcome()
+        self.clone()
     }
 }
 
@@ -160,15 +160,12 @@ fn error(report: ShutdownReport, timeout: Duration) -> ShutdownRunError {
     let last = report.phases.last();
     let phase = last.map(|phase| phase.name.clone()).unwrap_or_default();
     let tasks = last.map(|phase| phase.tasks.clone()).unwrap_or_default();
-    let failed = tasks.iter().find_map(|task| match &task.outcome {
-        TaskOutcome::Failed(text) => Some((task.name.clone(), text.clone())),
-        _ => None,
-    });
+    let failed = tasks.iter().find_map(|task| Some((task.name.clone(), task.failure.clone()?)));
     let report = Box::new(report);
     match failed {
         Some((task, text)) => ShutdownRunError::TaskFailed { phase, task, text, report },
         None => {
-            let open = tasks.into_iter().filter(|task| task.outcome == TaskOutcome::TimedOut);
+            let open = tasks.into_iter().filter(|task| task.outcome == PhaseOutcome::TimedOut);
             let (tasks, stuck): (_, Vec<_>) = open.map(|task| (task.name, task.stuck)).unzip();
             ShutdownRunError::TimedOut { phase, timeout, tasks, stuck: stuck.concat(), report }
         }
@@ -177,13 +174,13 @@ fn error(report: ShutdownReport, timeout: Duration) -> ShutdownRunError {
 
 fn warn(core: &SystemCore, report: &PhaseReport) {
     for task in &report.tasks {
-        if task.outcome != TaskOutcome::Done {
+        if task.outcome != PhaseOutcome::Done {
             let PhaseReport { name, .. } = report;
             log::warn!(
                 "system {:?}: shutdown phase {name:?}: task {:?} {}{}, going on",
                 core.name,
                 task.name,
-                task.outcome,
+                Ended(task),
                 StillRunning(&task.stuck)
             );
         }
@@ -198,7 +195,7 @@ fn skip(core: &SystemCore, name: &str, tasks: Vec<Task>) -> PhaseReport {
             tasks.len()
         );
     });
-    let skipped = |task: Task| TaskReport::new(task.name, TaskOutcome::Skipped, Duration::ZERO);
+    let skipped = |task: Task| TaskReport::new(task.name, PhaseOutcome::Skipped, Duration::ZERO);
     let tasks = tasks.into_iter().map(skipped).collect();
     PhaseReport { name: name.to_owned(), outcome: PhaseOutcome::Skipped, took: Duration::ZERO, tasks }
 }
@@ -210,9 +207,12 @@ struct Progress {
     changed: Condvar,
 }
 
+/// The end of a task: the text of its failure, if it failed, and the time that it took.
+type TaskEnd = (Result<(), String>, Duration);
+
 struct ProgressState {
-    /// The outcome of each task, and the time that it took.
-    ends: Vec<Option<(TaskOutcome, Duration)>>,
+    /// The end of each task.
+    ends: Vec<Option<TaskEnd>>,
     /// The threads of tasks that wait for a waker.
     threads: Vec<Thread>,
     /// The alarm at the deadline has rung.
@@ -255,35 +255,34 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
             shared.perform(task.work, place, || core.now().saturating_sub(began));
         };
         if let Err(error) = builder.spawn(body) {
-            let outcome = TaskOutcome::Failed(format!("no thread for it: {error}"));
-            lock(&progress.state).ends[place] = Some((outcome, Duration::ZERO));
+            let end = (Err(format!("no thread for it: {error}")), Duration::ZERO);
+            lock(&progress.state).ends[place] = Some(end);
         }
     }
     let ends = progress.wait(core, began.saturating_add(timeout));
     let took = core.now().saturating_sub(began);
-    let report = |(name, end): (String, Option<(TaskOutcome, Duration)>)| {
-        let (outcome, took) = end.unwrap_or((TaskOutcome::TimedOut, took));
-        TaskReport::new(name, outcome, took)
+    let report = |(name, end): (String, Option<TaskEnd>)| match end {
+        None => TaskReport::new(name, PhaseOutcome::TimedOut, took),
+        Some((Ok(()), took)) => TaskReport::new(name, PhaseOutcome::Done, took),
+        Some((Err(text), took)) => {
+            TaskReport { failure: Some(text), ..TaskReport::new(name, PhaseOutcome::Failed, took) }
+        }
     };
     let mut tasks: Vec<TaskReport> = names.into_iter().zip(ends).map(report).collect();
     if let Some(task) = ends_system.and_then(|place| tasks.get_mut(place)) {
-        if task.outcome == TaskOutcome::TimedOut {
+        if task.outcome == PhaseOutcome::TimedOut {
             task.stuck = core.stuck();
         }
     }
-    let outcome = if tasks.iter().any(|task| matches!(task.outcome, TaskOutcome::Failed(_))) {
-        PhaseOutcome::Failed
-    } else if tasks.iter().any(|task| task.outcome == TaskOutcome::TimedOut) {
-        PhaseOutcome::TimedOut
-    } else {
-        PhaseOutcome::Done
-    };
+    let any = |outcome| tasks.iter().any(|task| task.outcome == outcome).then_some(outcome);
+    let outcome =
+        any(PhaseOutcome::Failed).or_else(|| any(PhaseOutcome::TimedOut)).unwrap_or(PhaseOutcome::Done);
     PhaseReport { name: name.to_owned(), outcome, took, tasks }
 }
 
 impl Progress {
-    /// Waits until every task has ended or the time is over, and returns the outcomes.
-    fn wait(self: &StdArc<Self>, core: &SystemCore, due: Duration) -> Vec<Option<(TaskOutcome, Duration)>> {
+    /// Waits until every task has ended or the time is over, and returns their ends.
+    fn wait(self: &StdArc<Self>, core: &SystemCore, due: Duration) -> Vec<Option<TaskEnd>> {
         let timers = core.timers();
         let mut alarm = None;
         loop {
@@ -333,12 +332,9 @@ impl Progress {
     }
 
     fn end(&self, place: usize, done: HandlerResult, took: Duration) {
-        let outcome = match done {
-            Ok(()) => TaskOutcome::Done,
-            // User code makes the text.
-            Err(failure) => TaskOutcome::Failed(guarded(|| Ok(failure.to_string())).unwrap_or_default()),
-        };
-        lock(&self.state).ends[place] = Some((outcome, took));
+        // User code makes the text.
+        let done = done.map_err(|failure| guarded(|| Ok(failure.to_string())).unwrap_or_default());
+        lock(&self.state).ends[place] = Some((done, took));
         self.changed.notify_all();
     }
 }

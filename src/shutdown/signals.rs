@@ -24,7 +24,7 @@ impl CoordinatedShutdown {
     /// On Windows, Ctrl-C sends SIGINT, and SIGTERM comes only from the process itself. A thread looks for them 20
     /// times a second there; on other systems it sleeps until a signal comes.
     ///
-    /// The main thread then waits for the [outcome](Self::outcome), also if other code begins the run:
+    /// The main thread then [waits](Self::wait), also if other code begins the run:
     ///
     /// ```no_run
     /// use pointsman::prelude::*;
@@ -32,7 +32,7 @@ impl CoordinatedShutdown {
     /// fn main() -> Result<(), Box<dyn std::error::Error>> {
     ///     let system = System::builder("shop").build()?;
     ///     system.coordinated_shutdown().on_signals()?;
-    ///     let report = system.coordinated_shutdown().outcome().wait()?;
+    ///     let report = system.coordinated_shutdown().wait()?;
     ///     println!("{report}");
     ///     Ok(())
     /// }

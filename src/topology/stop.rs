@@ -6,8 +6,9 @@ use crate::ask::ask::Ask;
 use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::cancellable::Cancellable;
 use crate::failure::guarded;
-use crate::shutdown::coordinated::{AddTaskError, TaskHandle};
+use crate::shutdown::coordinated::ShutdownSetupError;
 use crate::time::timers::{TimerHandle, Timers};
 use crate::topology::ask_all::AskAll;
 use crate::topology::member::GroupMember;
@@ -89,7 +90,7 @@ impl Topology {
     /// # Errors
     ///
     /// As [`CoordinatedShutdown::add_task`](crate::shutdown::CoordinatedShutdown::add_task).
-    pub fn stop_in(&self, phase: &str, patience: Duration) -> Result<TaskHandle, AddTaskError> {
+    pub fn stop_in(&self, phase: &str, patience: Duration) -> Result<Cancellable, ShutdownSetupError> {
         let topology = self.clone();
         let stop = move || topology.stop("shutdown", patience);
         self.system().coordinated_shutdown().add_future(phase, "stop the topology", stop)

@@ -4,7 +4,7 @@ use crate::logged::{lines, listen};
 use crate::support::*;
 use pointsman::prelude::*;
 use pointsman::shutdown::{
-    AddTaskError, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRun, ShutdownRunError, TaskOutcome,
+    CoordinatedShutdown, Phase, PhaseOutcome, Phases, ShutdownReason, ShutdownRunError, ShutdownSetupError,
 };
 use pointsman::{BuildError, SystemBuilder};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -24,7 +24,7 @@ fn staged(name: &str, change: impl FnOnce(Phases) -> Phases) -> Stage {
 }
 
 /// Adds a task that notes its name.
-fn add(stage: &Stage, phase: &str, name: &'static str) -> pointsman::shutdown::TaskHandle {
+fn add(stage: &Stage, phase: &str, name: &'static str) -> pointsman::timers::Cancellable {
     let log = stage.log.clone();
     let task = move || {
         log.send(name.to_owned())?;
@@ -74,28 +74,34 @@ fn the_phases_run_in_order_and_the_last_one_ends_the_system() {
 fn bad_phases_names_and_cycles_are_typed_errors() {
     let cyclic = Phases::default().phase("a", Phase::new().after("b")).phase("b", Phase::new().after("a"));
     match System::builder("cycle").shutdown_phases(cyclic).build() {
-        Err(BuildError::PhaseCycle(error)) => assert_eq!(error.cycle, ["a", "b", "a"]),
+        Err(error @ BuildError::PhaseCycle { .. }) => {
+            let BuildError::PhaseCycle { cycle } = &error else { unreachable!() };
+            assert_eq!(cycle, &["a", "b", "a"]);
+            assert!(error.to_string().contains("a -> b -> a"), "{error}");
+        }
         other => panic!("{other:?}"),
     }
     let stage = staged("errors", |phases| phases.phase("extra", Phase::new().after("only-named")));
     let shutdown = stage.system.coordinated_shutdown();
     assert!(shutdown.phases().contains(&"only-named"));
     match shutdown.add_task("no-such", "task", || Ok(())) {
-        Err(AddTaskError::UnknownPhase(error)) => {
-            assert_eq!(error.phase, "no-such");
-            assert!(error.known.contains(&"first".to_owned()));
+        Err(error) => {
+            let ShutdownSetupError::UnknownPhase { phase, known } = &error else { panic!("{error:?}") };
+            assert_eq!(phase, "no-such");
+            assert!(known.contains(&"first".to_owned()));
             assert!(error.to_string().contains("shutdown_phases"), "{error}");
         }
         other => panic!("{other:?}"),
     }
     let empty = shutdown.add_task("first", "", || Ok(())).unwrap_err();
-    assert!(matches!(empty, AddTaskError::EmptyName { .. }), "{empty:?}");
+    assert!(matches!(empty, ShutdownSetupError::EmptyName { .. }), "{empty:?}");
     let nobody: ActorRef<u32> = stage.spawn(&stage.role("a")).contramap(|_: u32| Tell::new(|_, _| Ok(())));
     assert!(
         shutdown.add_actor_termination("first", "adapter", &nobody, None).is_ok(),
         "an actor is behind it"
     );
-    assert!(shutdown.run_from("no-such", "why").is_err());
+    let refused = shutdown.run_from("no-such", "why");
+    assert!(matches!(refused, Err(ShutdownSetupError::UnknownPhase { .. })), "{refused:?}");
     assert_eq!(shutdown.reason(), None, "nothing has begun");
     end(stage);
 }
@@ -129,7 +135,7 @@ fn a_task_can_be_taken_back_until_its_phase_begins() {
     let stage = staged("cancel", |phases| phases);
     let (first, later) = (add(&stage, "first", "a"), add(&stage, "second", "never"));
     let never = add(&stage, "first", "never");
-    assert!(never.cancel());
+    assert!(!never.is_over() && never.cancel() && never.is_over());
     assert!(!never.cancel(), "once only");
     let (done, again) = (first.clone(), later.clone());
     let log = stage.log.clone();
@@ -163,11 +169,9 @@ fn a_failure_that_is_recovered_from_is_told_and_the_run_goes_on() {
     assert_eq!(notes(&stage), ["b"]);
     let first = report.phases.iter().find(|phase| phase.name == "first").unwrap();
     assert_eq!(first.outcome, PhaseOutcome::Failed);
-    let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
-    assert_eq!(
-        outcomes,
-        [TaskOutcome::Failed("as told".into()), TaskOutcome::Failed("panicked: as told".into())]
-    );
+    let outcomes: Vec<_> = first.tasks.iter().map(|task| (task.outcome, task.failure.as_deref())).collect();
+    assert_eq!(outcomes, ["as told", "panicked: as told"].map(|text| (PhaseOutcome::Failed, Some(text))));
+    assert!(report.to_string().contains("fails failed (as told) in "), "{report}");
     let warnings = ["\"fails\" failed (as told)", "\"panics\" failed (panicked: as told)"]
         .map(|what| format!("! shutdown phase \"first\": task {what}, going on"));
     assert_eq!(lines("recover"), warnings);
@@ -238,7 +242,7 @@ fn a_phase_that_takes_too_long_is_left_behind() {
     let first = report.phases.iter().find(|phase| phase.name == "first").unwrap();
     assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
     let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
-    assert_eq!(outcomes, [TaskOutcome::TimedOut, TaskOutcome::TimedOut]);
+    assert_eq!(outcomes, [PhaseOutcome::TimedOut, PhaseOutcome::TimedOut]);
     assert_eq!(future.soon(), Err(RecvTimeoutError::Disconnected), "a future is dropped");
     assert_eq!(report.took, 3 * SECOND);
     drop(release);
@@ -272,7 +276,7 @@ fn a_disabled_phase_is_skipped() {
     let report = stage.system.coordinated_shutdown().run("done").wait().unwrap();
     assert_eq!(notes(&stage), ["c"]);
     let second = report.phases.iter().find(|phase| phase.name == "second").unwrap();
-    assert_eq!((second.outcome, &second.tasks[0].outcome), (PhaseOutcome::Skipped, &TaskOutcome::Skipped));
+    assert_eq!((second.outcome, second.tasks[0].outcome), (PhaseOutcome::Skipped, PhaseOutcome::Skipped));
     assert_eq!(lines("disabled"), ["shutdown phase \"second\" is disabled: 1 tasks skipped"]);
     end(stage);
 }
@@ -290,7 +294,7 @@ fn a_running_task_adds_to_later_phases_only() {
                 Ok(())
             });
             assert_eq!(added.is_ok(), phase == "third", "{phase}: {added:?}");
-            assert!(matches!(added, Ok(_) | Err(AddTaskError::TooLate { .. })));
+            assert!(matches!(added, Ok(_) | Err(ShutdownSetupError::TooLate { .. })));
         }
         Ok(())
     };
@@ -299,7 +303,7 @@ fn a_running_task_adds_to_later_phases_only() {
     assert!(report.phases.iter().all(|phase| phase.outcome == PhaseOutcome::Done), "{report}");
     assert_eq!(notes(&stage), ["added to third"]);
     let late = stage.system.coordinated_shutdown().add_task("third", "late", || Ok(()));
-    assert!(matches!(late, Err(AddTaskError::TooLate { .. })));
+    assert!(matches!(late, Err(ShutdownSetupError::TooLate { .. })));
     end(stage);
 }
 
@@ -467,7 +471,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
         unreachable!("it is not run")
     };
     stage.system.coordinated_shutdown().add_task("first", "never", task).unwrap();
-    let outcome = stage.system.coordinated_shutdown().outcome();
+    let outcome = stage.system.coordinated_shutdown();
     let waiter = std::thread::spawn(move || outcome.wait().map(drop));
     stage.system.stop();
     let error = waiter.join().unwrap().unwrap_err();
@@ -479,7 +483,7 @@ fn a_system_that_ends_otherwise_drops_its_tasks_and_lets_waiters_go() {
 }
 
 /// A system in which an actor is held in its handler when the run comes to its last phase.
-fn run_over_a_stuck_handler(name: &str, recovers: bool) -> (Stage, Sender<()>, ShutdownRun) {
+fn run_over_a_stuck_handler(name: &str, recovers: bool) -> (Stage, Sender<()>, CoordinatedShutdown) {
     listen();
     let stage =
         staged(name, |phases| phases.change(Phase::ACTOR_SYSTEM_TERMINATE, |last| last.recover(recovers)));
@@ -500,7 +504,7 @@ fn a_run_over_a_stuck_handler_names_the_actor() {
     let (stage, release, run) = run_over_a_stuck_handler("stuck", true);
     let report = run.wait().unwrap();
     let last = report.phases.last().unwrap();
-    assert_eq!((&*last.tasks[0].name, &last.tasks[0].outcome), ("terminate-system", &TaskOutcome::TimedOut));
+    assert_eq!((&*last.tasks[0].name, &last.tasks[0].outcome), ("terminate-system", &PhaseOutcome::TimedOut));
     assert_eq!(last.tasks[0].stuck, ["/user/shop/till"]);
     assert!(report.to_string().contains("(still running: /user/shop/till)"), "{report}");
     let lines = lines("stuck");
@@ -554,7 +558,7 @@ fn an_actor_begins_the_shutdown_and_is_told_not_to_wait_for_it() {
         puppet.note(matches!(run.wait(), Err(ShutdownRunError::OwnThread)));
         Ok(())
     });
-    stage.system.coordinated_shutdown().outcome().wait().unwrap();
+    stage.system.coordinated_shutdown().wait().unwrap();
     stage.expect(&["a Started 1", "a true", "a Stopped 1"]);
     end(stage);
 }
@@ -562,7 +566,7 @@ fn an_actor_begins_the_shutdown_and_is_told_not_to_wait_for_it() {
 #[test]
 fn a_task_is_told_not_to_wait_for_its_own_run() {
     let stage = staged("task", |phases| phases);
-    let (outcome, log) = (stage.system.coordinated_shutdown().outcome(), stage.log.clone());
+    let (outcome, log) = (stage.system.coordinated_shutdown(), stage.log.clone());
     let task = move || {
         log.send(format!("{}", matches!(outcome.wait(), Err(ShutdownRunError::OwnThread))))?;
         Ok(())
@@ -587,7 +591,7 @@ fn a_task_may_end_another_system_and_wait_for_that() {
     let report = stage.system.coordinated_shutdown().run("both").wait().unwrap();
     assert_eq!(
         report.phases.iter().flat_map(|phase| &phase.tasks).next().unwrap().outcome,
-        TaskOutcome::Done
+        PhaseOutcome::Done
     );
     assert_eq!((notes(&other), notes(&stage)), (vec!["of the other".to_owned()], vec!["waited".to_owned()]));
     end(other);
@@ -610,6 +614,10 @@ fn termination_callbacks_run_in_reverse_order_once_every_actor_has_ended() {
     stage.system.wait_until_ended(LONG).unwrap();
     stage.expect(&["a Started 1", "a Stopped 1", "three 0", "two 0", "one 0"]);
     let error = stage.system.on_termination(|| unreachable!("rejected")).unwrap_err();
+    assert!(
+        matches!(&error, ShutdownSetupError::SystemEnded { system } if system == "callbacks"),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("\"callbacks\" has ended"), "{error}");
     stage.end(&[]);
 }

@@ -55,7 +55,7 @@ fn a_service_that_waits_for_its_end() {
         counter.tell(number);
     }
     println!("\nready");
-    let report = shutdown.outcome().wait().unwrap();
+    let report = shutdown.wait().unwrap();
     println!("{report}");
     let ledger = system.shutdown(LONG).unwrap();
     println!("end {} {} {}", ledger.sent, ledger.handled, ledger.balance());
@@ -115,7 +115,7 @@ fn a_service_whose_end_takes_long() {
     };
     shutdown.add_task(Phase::SERVICE_STOP, "long", long).unwrap();
     println!("\nready");
-    shutdown.outcome().wait().unwrap();
+    shutdown.wait().unwrap();
 }
 
 #[cfg(unix)]
@@ -142,7 +142,7 @@ fn a_service_whose_predecessor_has_ended() {
     shutdown.on_signals().unwrap();
     predecessor.shutdown(LONG).unwrap();
     println!("\nready");
-    println!("{}", shutdown.outcome().wait().unwrap());
+    println!("{}", shutdown.wait().unwrap());
 }
 
 /// Not the default of the one that has ended.

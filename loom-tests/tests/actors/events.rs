@@ -306,7 +306,7 @@ fn the_end_of_the_system_wakes_all_that_wait_for_a_run() {
     model("events_end_wakes_all", &[16], 2, 40, || {
         let system = build(Phases::default().terminate_actor_system(false));
         let waiting = [(); 2].map(|()| {
-            let run = system.coordinated_shutdown().outcome();
+            let run = system.coordinated_shutdown();
             thread::spawn(move || run.wait().map(drop))
         });
         end(system);
