@@ -56,17 +56,6 @@ pub struct Probe<M: Send + 'static> {
     inbox: StdArc<Inbox<M>>,
 }
 
-/// The decision of a probe that [fishes](Probe::fish_for) about a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FishOutcome {
-    /// Take this message.
-    Take,
-    /// Drop it, and look at the next message.
-    Skip,
-    /// The message must not come: fail, for this reason.
-    Fail(String),
-}
-
 struct Inbox<M> {
     events: Mutex<VecDeque<Event<M>>>,
     /// Signalled with each event.
@@ -345,7 +334,8 @@ impl<M: Debug + Send + 'static> Probe<M> {
         }
     }
 
-    /// Reads messages until one is taken, and returns it.
+    /// Reads messages until one is taken, and returns it. `judge` takes a message by `Ok(true)`, and skips it by
+    /// `Ok(false)`. An error says that the message must not come, and why: the test fails.
     ///
     /// # Panics
     ///
@@ -353,7 +343,7 @@ impl<M: Debug + Send + 'static> Probe<M> {
     /// that were skipped before.
     ///
     /// ```
-    /// use pointsman::testkit::{FishOutcome, Probe, TestSystem};
+    /// use pointsman::testkit::{Probe, TestSystem};
     ///
     /// let system = TestSystem::new();
     /// let probe: Probe<u32> = system.probe();
@@ -361,27 +351,27 @@ impl<M: Debug + Send + 'static> Probe<M> {
     ///     probe.actor_ref().tell(number);
     /// }
     /// let large = probe.fish_for(|number| match number {
-    ///     0 => FishOutcome::Fail("no zeros".into()),
-    ///     1..10 => FishOutcome::Skip,
-    ///     _ => FishOutcome::Take,
+    ///     0 => Err("no zeros".into()),
+    ///     number => Ok(*number >= 10),
     /// });
     /// assert_eq!(large, 40);
     /// probe.expect(5);
     /// system.finish();
     /// ```
+    #[doc(alias = "FishOutcome")]
     #[track_caller]
-    pub fn fish_for(&self, mut judge: impl FnMut(&M) -> FishOutcome) -> M {
+    pub fn fish_for(&self, mut judge: impl FnMut(&M) -> Result<bool, String>) -> M {
         let mut skipped = Vec::new();
         loop {
             let event = self.next();
             let came = match event {
                 Ok(Event::Message(message)) => match judge(&message) {
-                    FishOutcome::Take => return message,
-                    FishOutcome::Skip => {
+                    Ok(true) => return message,
+                    Ok(false) => {
                         skipped.push(message);
                         continue;
                     }
-                    FishOutcome::Fail(reason) => format!("{message:?}: {reason}"),
+                    Err(reason) => format!("{message:?}: {reason}"),
                 },
                 Ok(terminated) => format!("{terminated:?}"),
                 Err(nothing) => nothing.to_owned(),

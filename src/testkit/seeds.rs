@@ -1,6 +1,5 @@
 //! The seeds of tests.
 
-use crate::testkit::system::TestSystem;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,53 +15,8 @@ impl fmt::Display for Again {
     }
 }
 
-/// Runs a test on `count` fresh systems, each with a seed of its own, and [finishes](TestSystem::finish) each.
-///
-/// The seeds are those of [`seeds`]: other seeds in each run, or the seed of `POINTSMAN_SEED` alone if that is set.
-///
-/// # Panics
-///
-/// When `test` does, or a system does not finish cleanly; the failing seed is printed.
-///
-/// ```
-/// use pointsman::testkit::{Probe, for_seeds};
-///
-/// for_seeds(20, |system| {
-///     let probe: Probe<u32> = system.probe();
-///     probe.actor_ref().tell(1u32);
-///     probe.actor_ref().tell(2u32);
-///     probe.expect(1);
-///     probe.expect(2);
-/// });
-/// ```
-pub fn for_seeds(count: u64, mut test: impl FnMut(&TestSystem)) {
-    for seed in seeds(count) {
-        let system = TestSystem::with_seed(seed);
-        test(&system);
-        system.finish();
-    }
-}
-
-/// Returns `count` seeds, for tests that describe their systems themselves: the seed of the environment variable
-/// `POINTSMAN_SEED` alone, if that is set, and otherwise other seeds in each run.
-///
-/// # Panics
-///
-/// If the value of the variable is no whole number below 2^64.
-///
-/// ```
-/// use pointsman::testkit::{TestSystem, seeds};
-/// use pointsman::Dispatcher;
-///
-/// for seed in seeds(3) {
-///     let system = TestSystem::builder()
-///         .seed(seed)
-///         .configure(|builder| builder.dispatcher("blocking", Dispatcher::blocking()))
-///         .build();
-///     system.finish();
-/// }
-/// ```
-pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+/// Returns the seeds of [`TestSystem::seeds`](crate::testkit::TestSystem::seeds).
+pub(crate) fn seeds(count: u64) -> impl Iterator<Item = u64> {
     let (first, count) = match given() {
         Some(seed) => (seed, count.min(1)),
         None => (random(), count),

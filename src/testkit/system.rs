@@ -12,8 +12,9 @@ use crate::settings::build_error::BuildError;
 use crate::sync::{Mutex, lock};
 use crate::system::{System, SystemBuilder};
 use crate::testkit::probe::Probe;
-use crate::testkit::seeds::{Again, any_seed};
-use crate::testkit::turns::{Livelock, Turns};
+use crate::testkit::seeds::{Again, any_seed, seeds};
+use crate::testkit::turns::Turns;
+use crate::testkit::wait_error::WaitError;
 use crate::time::clock::ManualClock;
 use std::fmt;
 use std::marker::PhantomData;
@@ -97,16 +98,6 @@ struct Allowed {
     paths: Vec<String>,
 }
 
-/// A future was not ready in time: see [`TestSystem::advance_until`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NotReady {
-    /// The time of the system that has passed.
-    pub waited: Duration,
-    /// The system's seed.
-    pub seed: u64,
-}
-
 /// Whether a future has been woken since it was polled last.
 struct Rung(Mutex<bool>);
 
@@ -115,20 +106,6 @@ impl Wake for Rung {
         *lock(&self.0) = true;
     }
 }
-
-impl fmt::Display for NotReady {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "not ready after {:?} of the system's time, and no actor has anything left to do: let more time pass, or look \
-             for the actor that is to answer ({})",
-            self.waited,
-            Again(self.seed)
-        )
-    }
-}
-
-impl std::error::Error for NotReady {}
 
 impl TestSystem {
     /// A system with the seed of the environment variable `POINTSMAN_SEED`, or with any.
@@ -143,6 +120,57 @@ impl TestSystem {
     /// A system with this seed.
     pub fn with_seed(seed: u64) -> Self {
         Self::builder().seed(seed).build()
+    }
+
+    /// Runs a test on `count` fresh systems, each with a seed of its own, and [finishes](Self::finish) each.
+    ///
+    /// The seeds are those of [`seeds`](Self::seeds): other seeds in each run, or the seed of `POINTSMAN_SEED` alone if
+    /// that is set.
+    ///
+    /// # Panics
+    ///
+    /// When `test` does, or a system does not finish cleanly; the failing seed is printed.
+    ///
+    /// ```
+    /// use pointsman::testkit::{Probe, TestSystem};
+    ///
+    /// TestSystem::for_seeds(20, |system| {
+    ///     let probe: Probe<u32> = system.probe();
+    ///     probe.actor_ref().tell(1u32);
+    ///     probe.actor_ref().tell(2u32);
+    ///     probe.expect(1);
+    ///     probe.expect(2);
+    /// });
+    /// ```
+    pub fn for_seeds(count: u64, mut test: impl FnMut(&Self)) {
+        for seed in Self::seeds(count) {
+            let system = Self::with_seed(seed);
+            test(&system);
+            system.finish();
+        }
+    }
+
+    /// Returns `count` seeds, for tests that describe their systems themselves: the seed of the environment variable
+    /// `POINTSMAN_SEED` alone, if that is set, and otherwise other seeds in each run.
+    ///
+    /// # Panics
+    ///
+    /// If the value of the variable is no whole number below 2^64.
+    ///
+    /// ```
+    /// use pointsman::Dispatcher;
+    /// use pointsman::testkit::TestSystem;
+    ///
+    /// for seed in TestSystem::seeds(3) {
+    ///     let system = TestSystem::builder()
+    ///         .seed(seed)
+    ///         .configure(|builder| builder.dispatcher("blocking", Dispatcher::blocking()))
+    ///         .build();
+    ///     system.finish();
+    /// }
+    /// ```
+    pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+        seeds(count)
     }
 
     /// Starts to describe a system.
@@ -169,7 +197,7 @@ impl TestSystem {
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`].
+    /// On a [`WaitError::Livelock`].
     #[track_caller]
     pub fn run_until_idle(&self) -> u64 {
         self.try_run_until_idle().unwrap_or_else(|livelock| panic!("{livelock}"))
@@ -179,9 +207,9 @@ impl TestSystem {
     ///
     /// # Errors
     ///
-    /// [`Livelock`] after a million turns, or as many as the
+    /// [`WaitError::Livelock`] after a million turns, or as many as the
     /// [description](TestSystemBuilder::turn_limit) says.
-    pub fn try_run_until_idle(&self) -> Result<u64, Livelock> {
+    pub fn try_run_until_idle(&self) -> Result<u64, WaitError> {
         self.turns.run_until_idle()
     }
 
@@ -192,7 +220,7 @@ impl TestSystem {
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`], also a livelock of timers that are due again at once.
+    /// On a [`WaitError::Livelock`], also a livelock of timers that are due again at once.
     #[track_caller]
     pub fn advance(&self, by: Duration) {
         let end = self.now().saturating_add(by);
@@ -226,12 +254,12 @@ impl TestSystem {
     ///
     /// # Errors
     ///
-    /// [`NotReady`] when `within` has passed, or when the future waits for something that no actor and no timer brings.
+    /// [`WaitError::NotReady`] when `within` has passed, or when the future waits for something that no actor and no timer brings.
     /// All of `within` has passed then.
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`].
+    /// On a [`WaitError::Livelock`].
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -267,7 +295,7 @@ impl TestSystem {
     /// # system.finish();
     /// ```
     #[track_caller]
-    pub fn advance_until<F: IntoFuture>(&self, future: F, within: Duration) -> Result<F::Output, NotReady> {
+    pub fn advance_until<F: IntoFuture>(&self, future: F, within: Duration) -> Result<F::Output, WaitError> {
         let mut future = pin!(future.into_future());
         let rung = StdArc::new(Rung(Mutex::new(true)));
         let waker = Waker::from(rung.clone());
@@ -302,7 +330,7 @@ impl TestSystem {
                 _ if *lock(&rung.0) => {}
                 _ => {
                     self.clock.advance(end.saturating_sub(now));
-                    return Err(NotReady { waited: within, seed: self.seed() });
+                    return Err(WaitError::NotReady { waited: within, seed: self.seed() });
                 }
             }
         }
@@ -347,7 +375,7 @@ impl TestSystem {
     ///
     /// # Panics
     ///
-    /// On a [`Livelock`]; when an actor below `/user` is left running that the test has not allowed; when messages are
+    /// On a [`WaitError::Livelock`]; when an actor below `/user` is left running that the test has not allowed; when messages are
     /// unaccounted for; when the system does not end. The text names them, and the seed.
     #[track_caller]
     pub fn finish(mut self) -> Ledger {
@@ -445,7 +473,7 @@ impl TestSystemBuilder {
         self
     }
 
-    /// Sets the number of turns without a rest beyond which they are a [`Livelock`], at least 1. Default: a million.
+    /// Sets the number of turns without a rest beyond which they are a [`WaitError::Livelock`], at least 1. Default: a million.
     pub fn turn_limit(mut self, turns: u64) -> Self {
         self.turn_max = turns.max(1);
         self

@@ -7,7 +7,7 @@ use crate::scheduler::current::standing_for;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{HashMap, Mutex, lock};
-use crate::testkit::seeds::Again;
+use crate::testkit::wait_error::WaitError;
 use crate::thread_context::sender::SenderGuard;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -47,18 +47,6 @@ struct Ready {
     task: TaskRef,
     kind: DispatcherKind,
     uid: u32,
-}
-
-/// Actors keep each other busy: the system did not come to rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Livelock {
-    /// How many turns were run.
-    pub turns: u64,
-    /// The actors that had the most turns, with their numbers, at most 5.
-    pub busiest: Vec<(String, u64)>,
-    /// The system's seed.
-    pub seed: u64,
 }
 
 impl Turns {
@@ -115,7 +103,7 @@ impl Turns {
     }
 
     /// Runs turns until no actor has anything to do, and returns how many.
-    pub(crate) fn run_until_idle(&self) -> Result<u64, Livelock> {
+    pub(crate) fn run_until_idle(&self) -> Result<u64, WaitError> {
         let mut turns = 0;
         while self.step() {
             turns += 1;
@@ -127,7 +115,7 @@ impl Turns {
     }
 
     /// Makes the error from the last `turns` turns.
-    pub(crate) fn livelock(&self, turns: u64) -> Livelock {
+    pub(crate) fn livelock(&self, turns: u64) -> WaitError {
         let state = lock(&self.state);
         let from = state.trace.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
         let mut counts: HashMap<u32, u64> = HashMap::default();
@@ -138,7 +126,7 @@ impl Turns {
         busiest.sort_unstable_by_key(|(uid, count)| (std::cmp::Reverse(*count), *uid));
         busiest.truncate(BUSIEST_NAMED);
         let busiest = busiest.into_iter().map(|(uid, count)| (state.paths[&uid].clone(), count)).collect();
-        Livelock { turns, busiest, seed: self.seed }
+        WaitError::Livelock { turns, busiest, seed: self.seed }
     }
 
     /// The paths of the actors that had turns, in order.
@@ -213,15 +201,3 @@ impl fmt::Debug for Turns {
             .finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for Livelock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not idle after {} turns, look for actors that keep each other busy: ", self.turns)?;
-        for (path, turns) in &self.busiest {
-            write!(f, "{path} had {turns}, ")?;
-        }
-        write!(f, "{}", Again(self.seed))
-    }
-}
-
-impl std::error::Error for Livelock {}

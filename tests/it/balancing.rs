@@ -7,7 +7,7 @@ use pointsman::actor::RecipientLoad;
 use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{Balancing, DefaultResizer, ManageError, ResizerError, RouterPlan};
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use pointsman::time::ManualClock;
 use pointsman::{DeadLetterReason, SendError, SpawnError};
 use std::collections::{HashMap, HashSet};
@@ -810,7 +810,7 @@ fn a_pool_is_a_routee_like_any() {
 
 #[test]
 fn in_whatever_order_turns_come_nobody_sleeps_beside_a_message() {
-    for_seeds(100, |system: &TestSystem| {
+    TestSystem::for_seeds(100, |system: &TestSystem| {
         let (log, notes) = channel();
         let plan = plan(system, &log, 3).on_failure(Restart::up_to(1000)).stay_when_empty();
         let router = plan.spawn().unwrap();
@@ -1217,7 +1217,7 @@ impl Actor for Shop {
 
 #[test]
 fn what_is_unstashed_is_handled_before_more_of_the_queue_is_taken() {
-    for_seeds(30, |system: &TestSystem| {
+    TestSystem::for_seeds(30, |system: &TestSystem| {
         let (log, done) = channel();
         let plan =
             system.router("shops").balancing_pool(1, move |_| Shop { is_open: false, log: log.clone() });

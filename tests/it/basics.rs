@@ -1,7 +1,7 @@
 //! Sending, asking, ordering, and the books.
 
 use pointsman::prelude::*;
-use pointsman::testkit::for_seeds;
+use pointsman::testkit::TestSystem;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ fn what_is_told_is_handled_and_the_books_balance() {
 
 #[test]
 fn a_panic_restarts_the_actor_and_loses_that_message_only() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let counter = system.actor("counter").spawn(Counter::default).unwrap();
         counter.tell(CounterMsg::Add(5));
         counter.tell(CounterMsg::Panic);
@@ -70,7 +70,7 @@ fn a_panic_restarts_the_actor_and_loses_that_message_only() {
 
 #[test]
 fn a_stopped_actor_refuses_and_its_mailbox_becomes_dead_letters() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let counter = system.actor("counter").spawn(Counter::default).unwrap();
         counter.stop();
         // The messages lie in the mailbox when it closes, or find it closed.

@@ -4,7 +4,7 @@ use crate::support::{LONG, panic_of};
 use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouteeReply, RouterValue};
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use pointsman::time::ManualClock;
 use pointsman::{DeadLetterReason, SendError};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -312,7 +312,7 @@ fn replies_that_are_not_taken_are_dropped_once_each_though_each_panics() {
 #[test]
 fn a_copy_that_a_leaving_routee_leaves_behind_is_answered_by_nobody_else() {
     let left_behind = AtomicU64::new(0);
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let plan = system.router("shards").pool(2, |ctx| Shard(ctx.routee_index()));
         let shards = plan.leave_within(Duration::ZERO).spawn().unwrap();
         let ask = shards.ask_all(Who);

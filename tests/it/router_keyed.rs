@@ -7,7 +7,7 @@ use pointsman::routing::{
     Broadcast, ConsistentHashing, Keyed, RouterSettings, RouterValue, SectionFault, SmallestMailbox,
 };
 use pointsman::settings::Deployment;
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use pointsman::{Mailbox, OverflowPolicy, SendError, SpawnError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ fn routees_of_a_keyed_pool_take_the_bare_message_and_equal_keys_meet_the_same_on
 
 #[test]
 fn a_keyed_pool_changes_its_size_and_loses_nothing() {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let (make, got) = workers();
         let pool: Router<Mail> =
             system.router("pool").keyed_pool(3, make).logic(ConsistentHashing::new()).spawn().unwrap();
@@ -146,7 +146,7 @@ fn routees_of_a_keyed_pool_answer() {
 #[test]
 fn what_a_routee_of_a_keyed_pool_leaves_behind_is_a_dead_letter() {
     let left_behind = AtomicU64::new(0);
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (make, got) = workers();
         let plan = system.router("pool").keyed_pool(2, make).logic(Broadcast);
         let pool: Router<Mail> = plan.leave_within(Duration::ZERO).spawn().unwrap();

@@ -10,7 +10,7 @@ use pointsman::routing::{
     Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routee, Routees,
     RouterPlan, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -31,7 +31,7 @@ fn seen(got: &Got) -> Vec<(usize, u64)> {
 
 #[test]
 fn a_leaving_routee_handles_what_late_senders_put_behind_its_mark_and_no_copy_is_multiplied() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (make, got) = workers();
         let broadcasts = system.router("all").pool(3, make.clone()).logic(Broadcast).spawn().unwrap();
         let routees = broadcasts.routees().unwrap();
@@ -135,7 +135,7 @@ impl Actor for Ends {
 fn a_copy_left_behind_is_a_dead_letter<L: RoutingLogic<u64>>(
     logic: impl Fn(RouterPlan<u64, RoundRobin>) -> RouterPlan<u64, L>,
 ) {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let (log, got) = channel();
         let all: Arc<OnceLock<_>> = Arc::default();
         let given = all.clone();
@@ -180,7 +180,7 @@ fn what_was_for_one_goes_to_one<L: RoutingLogic<Note>>(logic: impl Fn() -> L) {
         }
     }
     let passed_on = AtomicUsize::new(0);
-    for_seeds(10, |system| {
+    TestSystem::for_seeds(10, |system| {
         let (log, got) = channel();
         let made = move |ctx: &mut Context<Note>| Notes(ctx.routee_index(), log.clone());
         let router = system.router("notes").pool(3, made).logic(logic()).spawn().unwrap();
@@ -222,7 +222,7 @@ fn what_was_for_a_routee_that_ends_goes_to_one_other_also_by_logics_that_ask_sev
 
 #[test]
 fn a_copy_by_way_of_an_adapter_is_a_copy() {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let (make, got) = workers();
         let router = system.router("pool").pool(2, make).spawn().unwrap();
         let routees = router.routees().unwrap();
@@ -241,7 +241,7 @@ fn a_copy_by_way_of_an_adapter_is_a_copy() {
 
 #[test]
 fn what_was_for_one_routee_of_a_broadcast_goes_to_one_other() {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let (make, got) = workers();
         let router = system.router("all").pool(3, make).logic(Broadcast).spawn().unwrap();
         let routees = router.routees().unwrap();
@@ -282,7 +282,7 @@ impl Actor for Answers {
 
 #[test]
 fn a_question_that_a_routee_leaves_behind_is_a_failed_attempt_and_asked_of_nobody_twice() {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let asked: Arc<AtomicUsize> = Arc::default();
         let given = asked.clone();
         let made = move |ctx: &mut Context<_>| Answers { number: ctx.routee_index(), asked: given.clone() };
@@ -345,7 +345,7 @@ fn a_farewell_needs_no_room_in_the_mailbox() {
 
 #[test]
 fn a_routee_that_fails_at_its_farewell_handles_the_rest_and_ends() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (make, got) = workers();
         let router = system.router("pool").pool(2, make).farewell(|| FAIL).spawn().unwrap();
         let routees = router.routees().unwrap();
@@ -382,7 +382,7 @@ impl Actor for Polite {
 fn one_made_anew_after_its_farewell_ends<L: RoutingLogic<u64>>(
     plan: impl Fn(&SystemRef, Sender<(usize, u64)>) -> RouterPlan<u64, L>,
 ) {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (log, got) = channel();
         let plan = plan(system, log).farewell(|| END).on_failure(Restart::always());
         let router = plan.spawn().unwrap();
@@ -415,7 +415,7 @@ fn a_routee_that_is_made_anew_after_its_farewell_handles_what_it_has_and_ends() 
 
 /// Sends a copy of 7 to each of a router's two routees, of which the second is about to leave and to end.
 fn copies_of_another_sender(send: impl Fn(&TestSystem, &[ActorRef<u64>])) {
-    for_seeds(30, |system| {
+    TestSystem::for_seeds(30, |system| {
         let (make, got) = workers();
         let router = system.router("pool").pool(2, make).spawn().unwrap();
         let routees = router.routees().unwrap();

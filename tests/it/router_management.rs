@@ -6,7 +6,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     AddRoutee, AdjustPoolSize, GetRouteesInfo, ManageError, Resizer, Routee, RouteeLoads,
 };
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,7 +80,7 @@ fn a_change_that_was_answered_is_seen_by_every_later_send_also_of_a_worker() {
 
 #[test]
 fn pills_for_the_routees_come_behind_what_was_sent_and_reach_those_from_elsewhere() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (make, got) = workers();
         let (other, other_got) = foreign(system, "other", 9);
         let router = system.router("pool").pool(2, make).spawn().unwrap();
@@ -169,7 +169,7 @@ fn what_a_stopped_pools_routees_have_queued_is_lost_and_counted() {
 
 #[test]
 fn the_last_routee_is_removed_without_loss() {
-    for_seeds(50, |system| {
+    TestSystem::for_seeds(50, |system| {
         let (make, got) = workers();
         let router = system.router("pool").pool(1, make).spawn().unwrap();
         (0..6u64).for_each(|n| router.tell(n));
@@ -185,7 +185,7 @@ fn the_last_routee_is_removed_without_loss() {
 
 #[test]
 fn a_drained_router_refuses_handles_what_it_has_and_ends() {
-    for_seeds(50, |system| {
+    TestSystem::for_seeds(50, |system| {
         let (make, got) = workers();
         let (other, other_got) = foreign(system, "other", 9);
         let router = system.router("pool").pool(2, make).spawn().unwrap();
@@ -311,7 +311,7 @@ fn at_its_deadline_a_removed_routee_stops_and_what_it_has_is_routed_again() {
 
 #[test]
 fn a_routee_that_is_told_farewell_ends_when_it_is_done() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (make, got) = workers();
         let router = system.router("pool").pool(2, make).farewell(|| END).spawn().unwrap();
         let routees = router.routees().unwrap();
@@ -427,7 +427,7 @@ fn a_pool_that_changes_its_size_counts_no_routee_that_is_ending() {
     ];
     let ends: [fn(&mut Context<u64>); 2] = [|ctx| ctx.passivate(), |ctx| ctx.stop()];
     for (end, (change, size)) in ends.into_iter().flat_map(|end| changes.map(|change| (end, change))) {
-        for_seeds(10, |system| {
+        TestSystem::for_seeds(10, |system| {
             let (log, got) = channel();
             let make =
                 move |ctx: &mut Context<u64>| Ending { number: ctx.routee_index(), end, log: log.clone() };
@@ -517,7 +517,7 @@ fn a_router_says_how_many_routees_it_has_and_what_is_known_of_each() {
 
 #[test]
 fn a_pool_that_becomes_empty_by_adjust_lives_on_though_one_was_ending_before() {
-    for_seeds(10, |system| {
+    TestSystem::for_seeds(10, |system| {
         let (log, got) = channel();
         let make = move |ctx: &mut Context<u64>| Ending {
             number: ctx.routee_index(),

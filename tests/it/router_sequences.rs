@@ -5,7 +5,7 @@ use pointsman::SendError;
 use pointsman::events::Subscription;
 use pointsman::prelude::*;
 use pointsman::routing::{ManageError, RoundRobin};
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -277,7 +277,7 @@ fn run_sequence(system: &TestSystem, seed: u64) {
 
 #[test]
 fn any_sequence_of_management_leaves_the_list_of_the_model_and_each_message_where_the_model_has_it() {
-    for_seeds(600, |system| run_sequence(system, system.seed()));
+    TestSystem::for_seeds(600, |system| run_sequence(system, system.seed()));
 }
 
 /// Sends as many messages as it is told.
@@ -368,5 +368,5 @@ fn run_with_relays(system: &TestSystem, seed: u64) {
 
 #[test]
 fn whenever_actors_send_each_message_is_in_one_place_and_in_order() {
-    for_seeds(300, |system| run_with_relays(system, system.seed()));
+    TestSystem::for_seeds(300, |system| run_with_relays(system, system.seed()));
 }

@@ -3,7 +3,7 @@
 use crate::support::{Role, Tell, act, child, note};
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, RoundRobin};
-use pointsman::testkit::for_seeds;
+use pointsman::testkit::TestSystem;
 use std::sync::mpsc::channel;
 
 const SEEDS: u64 = 20;
@@ -21,7 +21,7 @@ impl Actor for Stage {
 
 #[test]
 fn the_messages_of_each_sender_arrive_in_order_through_any_number_of_actors() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let probe = system.probe::<(u32, u32)>();
         let mut next = vec![probe.actor_ref().clone()];
         for _ in 0..3 {
@@ -52,7 +52,7 @@ fn the_messages_of_each_sender_arrive_in_order_through_any_number_of_actors() {
 
 #[test]
 fn the_notice_of_an_end_comes_behind_all_that_the_ended_one_has_sent() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, _notes) = channel();
         let probe = system.probe::<u32>();
         let to = probe.actor_ref().clone();
@@ -71,7 +71,7 @@ fn the_notice_of_an_end_comes_behind_all_that_the_ended_one_has_sent() {
 
 #[test]
 fn a_tree_ends_from_the_leaves_up() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let spawn = |name| -> ActorRef<Tell> {
             system.actor(name).spawn(Role::new(name, &log).recipe()).expect("the name is free")
@@ -103,7 +103,7 @@ fn a_tree_ends_from_the_leaves_up() {
 
 #[test]
 fn a_stop_overtakes_what_is_queued_and_a_poison_pill_keeps_its_place() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let stopped = |end: fn(&ActorRef<Tell>)| {
             let puppet: ActorRef<Tell> = system.spawn(Role::new("a", &log).recipe()).unwrap();
@@ -131,7 +131,7 @@ fn a_pool_that_changes_its_size_under_way_loses_and_doubles_nothing() {
             Ok(())
         }
     }
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let probe = system.probe::<u32>();
         let to = probe.actor_ref().clone();
         let pool = system
@@ -202,7 +202,7 @@ fn a_broadcast_reaches_each_routee_in_order() {
             Ok(())
         }
     }
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let probe = system.probe::<(usize, u32)>();
         let to = probe.actor_ref().clone();
         let pool =

@@ -2,7 +2,7 @@
 
 use crate::support::{LONG, panic_of};
 use pointsman::prelude::*;
-use pointsman::testkit::{FishOutcome, Probe, TestSystem, for_seeds};
+use pointsman::testkit::{Probe, TestSystem};
 use std::time::Duration;
 
 /// Passes on what it gets, doubled.
@@ -32,10 +32,7 @@ fn converse(system: &SystemRef) {
     probe.expect(2);
     assert_eq!(probe.expect_matching(|number| *number > 3), 4);
     assert_eq!(probe.take(), 6);
-    assert_eq!(
-        probe.fish_for(|number| if *number == 10 { FishOutcome::Take } else { FishOutcome::Skip }),
-        10
-    );
+    assert_eq!(probe.fish_for(|number| Ok(*number == 10)), 10);
     probe.expect_none();
     doubler.tell(7u32);
     doubler.tell(0u32);
@@ -50,7 +47,7 @@ fn converse(system: &SystemRef) {
 
 #[test]
 fn a_probe_reads_in_order_what_it_gets() {
-    for_seeds(20, |system| converse(system));
+    TestSystem::for_seeds(20, |system| converse(system));
 }
 
 #[test]
@@ -127,7 +124,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
     assert_eq!(fault, format!("expected the end of /user/$a#{uid}, came a message of type u32 {again}"));
     doubler.tell(1u32);
     doubler.tell(2u32);
-    let fault = panic_of(|| _ = probe.fish_for(|_| FishOutcome::Skip));
+    let fault = panic_of(|| _ = probe.fish_for(|_| Ok(false)));
     assert_eq!(
         fault,
         format!(
@@ -135,7 +132,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
         )
     );
     doubler.tell(4u32);
-    let fault = panic_of(|| _ = probe.fish_for(|_| FishOutcome::Fail("no fish".into())));
+    let fault = panic_of(|| _ = probe.fish_for(|_| Err("no fish".into())));
     assert_eq!(fault, format!("expected a message to take, came 8: no fish, after [] {again}"));
 
     probe.watch(&doubler);
@@ -151,7 +148,7 @@ fn failures_say_what_was_expected_what_came_and_the_seed() {
 
 #[test]
 fn a_probe_waits_for_no_clock() {
-    for_seeds(5, |system| {
+    TestSystem::for_seeds(5, |system| {
         let probe = system.probe::<u32>();
         struct Later(ActorRef<u32>);
         impl Actor for Later {
@@ -193,7 +190,7 @@ fn a_probe_ends_when_it_is_dropped_and_may_be_left_running() {
 
 #[test]
 fn messages_are_expected_in_any_order_each_once() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let probe = system.probe::<u32>();
         let doublers = [doubler(system, &probe), doubler(system, &probe), doubler(system, &probe)];
         doublers[0].tell(1u32);
@@ -232,7 +229,7 @@ fn of_messages_in_any_order_one_too_few_or_another_one_is_a_failure() {
 
 #[test]
 fn the_notice_of_an_end_tells_whether_the_actor_was_alive_when_the_watch_began() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (early, late) = (system.probe::<u32>(), system.probe::<u32>());
         let doubler = doubler(system, &early);
         early.watch(&doubler);

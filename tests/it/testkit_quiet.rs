@@ -3,7 +3,7 @@
 use crate::support::{LONG, Role, Tell, act};
 use pointsman::Terminated;
 use pointsman::prelude::*;
-use pointsman::testkit::{NotQuiet, TestSystem, for_seeds, wait_until_quiet};
+use pointsman::testkit::{TestSystem, WaitError};
 use pointsman::time::ManualClock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,12 +85,12 @@ fn a_message_that_is_handed_on_and_on_is_not_overlooked() {
     let players: Vec<_> = players.collect();
     crowd(&system, &log);
     assert!(ring.set(players.clone()).is_ok());
-    wait_until_quiet(&system, LONG).unwrap();
+    system.wait_until_quiet(LONG).unwrap();
     for round in 1..=ROUNDS {
         // In the order of a walk, across, and against it.
         let step = [1, 2, 3][round as usize % 3];
         players[round as usize % 4].tell(Potato { left: CATCHES - 1, step });
-        wait_until_quiet(&system, LONG).unwrap();
+        system.wait_until_quiet(LONG).unwrap();
         assert_eq!(caught.get(), round * CATCHES, "round {round}");
     }
     assert_eq!(system.shutdown(LONG).unwrap().handled, ROUNDS * CATCHES);
@@ -138,10 +138,10 @@ fn a_chain_of_ends_that_sends_no_message_is_not_overlooked() {
             links.push(system.spawn(link).unwrap());
         }
         // All have begun to watch.
-        wait_until_quiet(&system, LONG).unwrap();
+        system.wait_until_quiet(LONG).unwrap();
         assert_eq!(ended.get(), 0, "round {round}");
         links[0].stop();
-        wait_until_quiet(&system, LONG).unwrap();
+        system.wait_until_quiet(LONG).unwrap();
         assert_eq!(ended.get(), LINKS, "round {round}");
     }
     system.shutdown(LONG).unwrap();
@@ -176,7 +176,7 @@ fn what_waits_in_the_queue_of_a_pool_is_not_overlooked() {
     assert!(known.set(splitters.to_ref()).is_ok());
     for round in 1..=100 {
         splitters.tell(6u32);
-        wait_until_quiet(&system, LONG).unwrap();
+        system.wait_until_quiet(LONG).unwrap();
         assert_eq!(handled.get(), round * 127);
     }
     system.shutdown(LONG).unwrap();
@@ -201,10 +201,10 @@ fn what_a_clock_moved_by_hand_sets_off_has_happened() {
         Ok(())
     });
     // The timer has been set; that it waits does not count.
-    wait_until_quiet(&system, LONG).unwrap();
+    system.wait_until_quiet(LONG).unwrap();
     for second in 1..=50 {
         clock.advance(Duration::from_secs(1));
-        wait_until_quiet(&system, LONG).unwrap();
+        system.wait_until_quiet(LONG).unwrap();
         assert_eq!(ticks.get(), second);
     }
     system.shutdown(LONG).unwrap();
@@ -232,12 +232,12 @@ fn the_error_names_who_is_busy_and_what_waits_for_them() {
     act(&slow, |_, _| Ok(()));
     act(&slow, |_, _| Ok(()));
     act(&idle, |_, _| Ok(()));
-    let NotQuiet::Busy { busy, more, .. } = wait_until_quiet(&system, Duration::ZERO).unwrap_err() else {
+    let WaitError::Busy { running, more, .. } = system.wait_until_quiet(Duration::ZERO).unwrap_err() else {
         panic!("the test has a thread of its own")
     };
-    let slow_one = busy.iter().find(|actor| actor.path == "/user/slow").expect("it is named");
-    assert_eq!((slow_one.queued, slow_one.runs, more), (2, true, 0));
-    let error = wait_until_quiet(&system, Duration::from_millis(1)).unwrap_err();
+    assert!(running.contains(&("/user/slow".to_owned(), 2)), "{running:?}");
+    assert_eq!(more, 0);
+    let error = system.wait_until_quiet(Duration::from_millis(1)).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("/user/slow runs with 2 queued"), "{text}");
     assert!(
@@ -245,7 +245,7 @@ fn the_error_names_who_is_busy_and_what_waits_for_them() {
         "{text}"
     );
     drop(go);
-    wait_until_quiet(&system, LONG).unwrap();
+    system.wait_until_quiet(LONG).unwrap();
     assert_eq!(slow.queued(), Some(0));
     system.shutdown(LONG).unwrap();
 }
@@ -278,10 +278,10 @@ fn an_actor_that_is_suspended_with_messages_is_not_quiet() {
     while child.load() != pointsman::actor::RecipientLoad::Suspended {
         std::thread::yield_now();
     }
-    let text = wait_until_quiet(&system, Duration::ZERO).unwrap_err().to_string();
+    let text = system.wait_until_quiet(Duration::ZERO).unwrap_err().to_string();
     assert!(text.contains("/user/parent/child"), "{text}");
     drop(judge);
-    wait_until_quiet(&system, LONG).unwrap();
+    system.wait_until_quiet(LONG).unwrap();
     assert_eq!(child.queued(), Some(0));
     system.shutdown(LONG).unwrap();
 }
@@ -295,18 +295,18 @@ fn a_handler_cannot_wait_for_itself() {
         let (actor, handle, told) = (Role::new("a", &log), SystemRef::clone(&system), told.clone());
         let actor = system.actor(dispatcher).dispatcher(dispatcher).spawn(actor.recipe()).unwrap();
         act(&actor, move |_, _| {
-            told.send(wait_until_quiet(&handle, LONG))?;
+            told.send(handle.wait_until_quiet(LONG))?;
             Ok(())
         });
-        assert_eq!(error.recv_timeout(LONG).unwrap(), Err(NotQuiet::OwnThread), "on {dispatcher}");
+        assert_eq!(error.recv_timeout(LONG).unwrap(), Err(WaitError::OwnThread), "on {dispatcher}");
     }
-    assert!(NotQuiet::OwnThread.to_string().contains("call it from the test"));
+    assert!(WaitError::OwnThread.to_string().contains("call it from the test"));
     system.shutdown(LONG).unwrap();
 }
 
 #[test]
 fn on_a_test_system_turns_are_run_and_nothing_is_waited_for() {
-    for_seeds(10, |system| {
+    TestSystem::for_seeds(10, |system| {
         let (log, _notes) = channel();
         let [first, second] =
             ["first", "second"].map(|name| system.actor(name).spawn(Role::new(name, &log).recipe()).unwrap());
@@ -319,7 +319,7 @@ fn on_a_test_system_turns_are_run_and_nothing_is_waited_for() {
             });
             Ok(())
         });
-        wait_until_quiet(system, Duration::ZERO).unwrap();
+        system.wait_until_quiet(Duration::ZERO).unwrap();
         assert_eq!(done.get(), 1);
         system.allow_running();
     });
@@ -337,10 +337,10 @@ fn on_a_test_system_turns_are_run_and_nothing_is_waited_for() {
         again(ctx);
         Ok(())
     });
-    let text = wait_until_quiet(&system, LONG).unwrap_err().to_string();
+    let text = system.wait_until_quiet(LONG).unwrap_err().to_string();
     assert!(text.contains("/user/restless runs with 1 queued"), "{text}");
     actor.stop();
-    wait_until_quiet(&system, LONG).unwrap();
+    system.wait_until_quiet(LONG).unwrap();
     system.finish();
 }
 
@@ -349,5 +349,5 @@ fn a_system_that_has_ended_is_quiet() {
     let system = threads();
     let handle = SystemRef::clone(&system);
     system.shutdown(LONG).unwrap();
-    assert_eq!(wait_until_quiet(&handle, Duration::ZERO), Ok(()));
+    assert_eq!(handle.wait_until_quiet(Duration::ZERO), Ok(()));
 }

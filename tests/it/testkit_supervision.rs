@@ -3,7 +3,7 @@
 use crate::support::{Hook, Role, Tell, act, child, fail, note, query};
 use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
-use pointsman::testkit::{TestSystem, for_seeds};
+use pointsman::testkit::TestSystem;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn all(notes: &Receiver<String>) -> Vec<String> {
 
 #[test]
 fn a_restart_loses_the_state_and_the_failed_message_and_nothing_else() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let (parent, actor) = family(system, &log, || Restart::up_to(10).into());
         act(&actor, |puppet, _| {
@@ -67,7 +67,7 @@ fn a_restart_loses_the_state_and_the_failed_message_and_nothing_else() {
 
 #[test]
 fn a_suspended_actor_handles_nothing_before_the_verdict() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let (parent, actor) = family(system, &log, Strategy::resume);
         let inner = child(&actor, &Role::new("x", &log));
@@ -100,7 +100,7 @@ fn an_actor_that_is_suspended_twice_handles_nothing_before_both_are_undone() {
         })
     }
     let mut twice = 0;
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let top = spawn(system, &judge(Role::new("top", &log), "top", &log), "top");
         let parent = child(&top, &judge(Role::new("p", &log), "p", &log));
@@ -134,7 +134,7 @@ fn an_actor_that_is_suspended_twice_handles_nothing_before_both_are_undone() {
 
 #[test]
 fn more_failures_than_the_window_allows_stop_the_child() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let second = Duration::from_secs(1);
         let (log, _notes) = channel();
         let (parent, actor) =
@@ -156,7 +156,7 @@ fn more_failures_than_the_window_allows_stop_the_child() {
 
 #[test]
 fn an_escalated_failure_restarts_the_whole_branch_once() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let top = spawn(system, &Role::new("t", &log).strategy(|| Restart::up_to(3).into()), "t");
         let middle = child(&top, &Role::new("m", &log).strategy(Strategy::escalate).keep_children());
@@ -190,7 +190,7 @@ fn an_escalated_failure_restarts_the_whole_branch_once() {
 
 #[test]
 fn failures_of_many_children_at_once_are_judged_each_by_itself() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let parent = spawn(system, &Role::new("p", &log).strategy(|| Restart::up_to(1).into()), "p");
         let names = ["a", "b", "c", "d", "e"];
@@ -216,7 +216,7 @@ fn failures_of_many_children_at_once_are_judged_each_by_itself() {
 
 #[test]
 fn a_failure_of_the_constructor_stops_before_any_message() {
-    for_seeds(SEEDS, |system| {
+    TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
         let role = Role::new("a", &log).on_hook(|hook, _| match hook {
             Hook::Started => Err(Failure::msg("as told")),
@@ -234,7 +234,7 @@ fn a_failure_of_the_constructor_stops_before_any_message() {
 
 #[test]
 fn every_watcher_gets_one_notice_however_the_end_and_the_watch_meet() {
-    for_seeds(3 * SEEDS, |system| {
+    TestSystem::for_seeds(3 * SEEDS, |system| {
         let (log, notes) = channel();
         let victim = spawn(system, &Role::new("victim", &log), "victim");
         let watchers = ["w1", "w2", "w3"].map(|name| spawn(system, &Role::new(name, &log), name));

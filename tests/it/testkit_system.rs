@@ -3,7 +3,7 @@
 use crate::support::{Role, Tell, act, panic_of};
 use pointsman::actor::Recipient;
 use pointsman::prelude::*;
-use pointsman::testkit::{TestSystem, for_seeds, seeds};
+use pointsman::testkit::{TestSystem, WaitError};
 use pointsman::{BuildError, SendError, ShutdownError, SystemRef};
 use std::collections::HashSet;
 use std::process::Command;
@@ -116,7 +116,7 @@ fn what_is_configured_at_several_calls_counts_all() {
 
 #[test]
 fn a_step_is_one_turn_of_one_actor() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (sender, seen) = channel();
         let actors = ["a", "b"].map(|name| doer(system, name));
         // The first turn of a new actor is one of those.
@@ -165,9 +165,10 @@ fn a_livelock_is_an_error_that_names_the_busiest() {
     let calm = doer(&system, "calm");
     busy.tell(Do::new(forever));
     let livelock = system.try_run_until_idle().unwrap_err();
-    assert_eq!((livelock.turns, livelock.seed), (500, 3));
-    assert_eq!(livelock.busiest[0].0, "/user/busy");
-    assert!(livelock.busiest[0].1 > 400 && livelock.busiest[1].0 == "/user/calm", "{livelock}");
+    let WaitError::Livelock { turns, busiest, seed } = &livelock else { panic!("{livelock:?}") };
+    assert_eq!((*turns, *seed), (500, 3));
+    assert_eq!(busiest[0].0, "/user/busy");
+    assert!(busiest[0].1 > 400 && busiest[1].0 == "/user/calm", "{livelock}");
     assert!(panic_of(|| _ = system.run_until_idle()).contains("/user/busy had 500"));
     // Immediate control comes before messages.
     busy.stop();
@@ -200,7 +201,7 @@ fn a_livelock_of_timers_is_found_too() {
 
 #[test]
 fn time_stops_at_each_deadline_and_what_that_sets_off_happens_there() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let probe = system.probe::<(&str, Duration)>();
         let notes = probe.actor_ref();
         let note = |text| {
@@ -265,7 +266,7 @@ impl From<Call<Get>> for SlowMsg {
 
 #[test]
 fn an_ask_runs_turns_and_is_stalled_when_only_time_would_help() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let slow = system.actor("slow").spawn(|| Slow).unwrap();
         assert_eq!(system.ask(&slow, Get), Err(AskError::Stalled));
         assert_eq!(slow.ask(Get).within(MS).wait(), Err(AskError::Stalled));
@@ -349,7 +350,7 @@ impl Actor for Relay {
 
 #[test]
 fn a_handler_may_wait_where_it_may_in_service() {
-    for seed in seeds(20) {
+    for seed in TestSystem::seeds(20) {
         let system = TestSystem::builder()
             .seed(seed)
             .configure(|builder| {
@@ -386,7 +387,7 @@ fn a_handler_may_wait_where_it_may_in_service() {
 
 #[test]
 fn a_sender_that_waits_for_room_runs_the_turns_that_make_it() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let probe = system.probe::<u32>();
         let mailbox = Mailbox::bounded(2).on_full(OverflowPolicy::Wait(Duration::from_secs(3600)));
         let narrow = system.actor("narrow").mailbox(mailbox).spawn(|| Doer).unwrap();
@@ -402,7 +403,7 @@ fn a_sender_that_waits_for_room_runs_the_turns_that_make_it() {
 
 #[test]
 fn a_waiting_sender_is_refused_when_nobody_will_make_room() {
-    for_seeds(5, |system| {
+    TestSystem::for_seeds(5, |system| {
         let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(Duration::from_secs(3600)));
         let narrow = system.actor("narrow").mailbox(mailbox).spawn(|| Doer).unwrap();
         let inner = narrow.clone();
@@ -488,7 +489,7 @@ fn a_test_that_fails_gives_its_actors_an_end() {
 
 #[test]
 fn whoever_waits_for_the_end_on_the_test_thread_runs_to_it() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let actor = doer(system, "a");
         let probe = system.probe();
         let (handle, outcome) = (SystemRef::clone(system), probe.actor_ref().clone());
@@ -508,7 +509,7 @@ fn whoever_waits_for_the_end_on_the_test_thread_runs_to_it() {
 
 #[test]
 fn a_coordinated_shutdown_is_run_on_the_test_thread() {
-    for_seeds(5, |system| {
+    TestSystem::for_seeds(5, |system| {
         let actor = doer(system, "a");
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..10 {
@@ -553,7 +554,7 @@ fn other_threads_may_send() {
 
 #[test]
 fn a_puppet_of_the_other_tests_works_here_too() {
-    for_seeds(5, |system| {
+    TestSystem::for_seeds(5, |system| {
         let (log, notes) = channel();
         let role = crate::support::Role::new("p", &log);
         let puppet: ActorRef<Tell> = system.actor("p").spawn(role.recipe()).unwrap();
@@ -572,9 +573,9 @@ const INNER: &str = "POINTSMAN_TESTKIT_INNER_RUN";
 #[test]
 fn a_failing_seed_is_printed_and_can_be_given_again() {
     if std::env::var_os(INNER).is_some() {
-        for_seeds(3, |system| assert!(system.seed() == 77, "as told"));
+        TestSystem::for_seeds(3, |system| assert!(system.seed() == 77, "as told"));
         // Reached with the seed 77 given, and then it is the only one.
-        for_seeds(3, |system| panic!("all were {}", system.seed()));
+        TestSystem::for_seeds(3, |system| panic!("all were {}", system.seed()));
     }
     let run = |seed: Option<&str>| {
         let mut again = Command::new(std::env::current_exe().unwrap());
@@ -598,7 +599,7 @@ fn a_failing_seed_is_printed_and_can_be_given_again() {
 
 #[test]
 fn ticks_and_notices_wait_in_the_queue_and_are_no_messages_of_the_books() {
-    for_seeds(20, |system| {
+    TestSystem::for_seeds(20, |system| {
         let (log, _notes) = channel();
         let [actor, other] =
             ["a", "b"].map(|name| system.actor(name).spawn(Role::new(name, &log).recipe()).unwrap());
