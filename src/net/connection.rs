@@ -87,17 +87,6 @@ pub enum ReadOutcome {
     Closed(Closed),
 }
 
-/// The result of [`Connection::flush`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flushed {
-    /// Everything written is with the operating system.
-    All,
-    /// The peer reads too slowly; a [`Ready`] comes.
-    Pending,
-    /// The connection is broken.
-    Closed(Closed),
-}
-
 /// The reason why a connection is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -292,8 +281,11 @@ impl Connection {
         self.output.pending()
     }
 
-    /// Hands the socket the waiting bytes, as many as it takes.
-    pub fn flush(&mut self) -> Flushed {
+    /// Hands the socket the waiting bytes, as many as it takes. Returns whether everything written is with the operating
+    /// system. If not, the peer reads too slowly, and a [`Ready`] comes; or the connection is broken, and
+    /// [`closed`](Self::closed) tells why.
+    #[doc(alias = "Flushed")]
+    pub fn flush(&mut self) -> bool {
         self.congested |= self.pending() > self.marks.high;
         let flushed = self.send();
         if self.congested && self.pending() <= self.marks.low {
@@ -305,18 +297,19 @@ impl Connection {
         flushed
     }
 
-    fn send(&mut self) -> Flushed {
+    /// Returns whether everything is sent.
+    fn send(&mut self) -> bool {
         loop {
-            if let Some(closed) = self.closed {
+            if self.closed.is_some() {
                 self.output = Output::default();
-                return Flushed::Closed(closed);
+                return false;
             }
             let (Some(front), Some(socket)) = (self.output.front(), &mut self.socket) else {
                 self.end_write_if_due();
-                return Flushed::All;
+                return true;
             };
             if !self.writable {
-                return Flushed::Pending;
+                return false;
             }
             match socket.write(front) {
                 Ok(count) => self.output.sent += count,
@@ -441,11 +434,7 @@ impl Drop for Connection {
         let flushed = self.flush();
         let unread = self.has_unread_input();
         let Some(mut socket) = self.socket.take() else { return };
-        let done = match flushed {
-            Flushed::All => !unread,
-            Flushed::Pending => false,
-            Flushed::Closed(_) => true,
-        };
+        let done = if flushed { !unread } else { self.closed.is_some() };
         if done {
             self.registration.deregister(&mut socket);
             return;

@@ -98,7 +98,7 @@ pub(crate) mod scripted_port;
 pub(crate) mod socket;
 
 #[cfg(not(pointsman_loom))]
-pub use crate::net::connection::{Closed, Connection, Flushed, ReadOutcome};
+pub use crate::net::connection::{Closed, Connection, ReadOutcome};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]

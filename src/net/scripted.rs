@@ -38,7 +38,7 @@
 //! | `connection_permits.rs` | a place is not given back; the listener is not told |
 
 use crate::core::actor_ref::ActorRef;
-use crate::net::connection::{Connection, Flushed, Marks, ReadOutcome};
+use crate::net::connection::{Connection, Marks, ReadOutcome};
 use crate::net::connection_permits::{ConnectionPermit, ConnectionPermits, LingeringPermit};
 use crate::net::driver::Driver;
 use crate::net::linger::{Lingerers, Lingering};
@@ -452,7 +452,7 @@ impl<'a> Course<'a> {
             assert!(connection.is_congested() || connection.pending() <= MARKS.high);
         }
         let flushed = connection.flush();
-        assert_eq!(flushed == Flushed::Pending, connection.pending() > 0);
+        assert_eq!(!flushed && connection.closed().is_none(), connection.pending() > 0);
         if self.seen_end && connection.received().is_empty() {
             connection.shutdown_write();
             self.we_ended = true;
@@ -630,7 +630,7 @@ fn what_was_received_and_left_alone_is_gone_on_with_when_congestion_ends() {
     assert_eq!(connection.fill(100), ReadOutcome::Read(8));
     connection.consume(1);
     connection.write(&[2; MARKS.high + 1]);
-    assert_eq!((connection.flush(), connection.is_congested()), (Flushed::Pending, true));
+    assert_eq!((connection.flush(), connection.is_congested(), connection.closed()), (false, true, None));
     assert!(!is_told(), "nothing can go on");
     lock(&course.wire).make_room(100);
     course.report();

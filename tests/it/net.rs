@@ -1,9 +1,7 @@
 //! Sockets: connections, back-pressure, the several ways to end, and what the operating system refuses.
 
 use pointsman::SpawnError;
-use pointsman::net::{
-    Closed, Connection, Flushed, ListenError, ListenerSettings, ReadOutcome, Ready, SocketAddress,
-};
+use pointsman::net::{Closed, Connection, ListenError, ListenerSettings, ReadOutcome, Ready, SocketAddress};
 use pointsman::prelude::*;
 use pointsman::settings::Deployment;
 use std::io::{self, Read, Write};
@@ -53,7 +51,7 @@ impl Actor for Echo {
                 connection.write(&received);
             }
             ReadOutcome::Blocked => {}
-            ReadOutcome::Eof if connection.flush() == Flushed::Pending => {}
+            ReadOutcome::Eof if !connection.flush() && connection.closed().is_none() => {}
             ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
         }
         self.most.fetch_max(connection.pending(), Ordering::Relaxed);
@@ -840,7 +838,7 @@ impl Actor for Amplifier {
             while let Some(&byte) = connection.received().first() {
                 connection.consume(1);
                 connection.write(&[byte; 1024]);
-                if connection.pending() > OUTPUT_MAX && connection.flush() == Flushed::Pending {
+                if connection.pending() > OUTPUT_MAX && !connection.flush() && connection.closed().is_none() {
                     self.most.fetch_max(connection.pending(), Ordering::Relaxed);
                     connection.abort();
                     ctx.stop();
