@@ -69,7 +69,7 @@ impl Actor for Office {
         let decide = |failure: &Failure| {
             if failure.is::<ParseIntError>() { Directive::Resume } else { Directive::Restart }
         };
-        Strategy::decide(decide).limit(Restart::up_to(1).within(Duration::from_secs(60)))
+        Strategy::decide(decide).max_restarts(1).within(Duration::from_secs(60))
     }
 }
 

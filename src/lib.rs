@@ -189,7 +189,7 @@ pub mod events {
 
 /// Supervision: what a parent does about a failed child.
 pub mod supervision {
-    pub use crate::core::strategy::{Directive, Restart, Strategy};
+    pub use crate::core::strategy::{Directive, Strategy};
     pub use crate::failure::{Failure, FailureKind};
     pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
     pub use crate::settings::backoff_error::BackoffError;
@@ -215,7 +215,7 @@ pub use crate::core::control::Terminated;
 pub use crate::core::dead_letter::{DeadLetter, DeadLetterReason};
 pub use crate::core::error::{SendError, ShutdownError, SpawnError};
 pub use crate::core::ledger::Ledger;
-pub use crate::core::strategy::{Directive, Restart, Strategy};
+pub use crate::core::strategy::{Directive, Strategy};
 pub use crate::core::system::SystemRef;
 pub use crate::dispatch::dispatcher::Dispatcher;
 pub use crate::failure::{Failure, FailureKind};
@@ -246,7 +246,7 @@ pub mod prelude {
     pub use crate::core::any_actor_ref::AnyActorRef;
     pub use crate::core::control::Terminated;
     pub use crate::core::error::{SendError, SpawnError};
-    pub use crate::core::strategy::{Directive, Restart, Strategy};
+    pub use crate::core::strategy::{Directive, Strategy};
     pub use crate::core::system::SystemRef;
     pub use crate::dispatch::dispatcher::Dispatcher;
     pub use crate::failure::Failure;

@@ -209,8 +209,8 @@ impl SystemBuilder {
     }
 
     /// Sets the strategy for failures of top-level actors. A failure that the strategy escalates ends the system.
-    pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
-        self.settings.supervision = strategy.into();
+    pub fn supervision(mut self, strategy: Strategy) -> Self {
+        self.settings.supervision = strategy;
         self
     }
 

@@ -73,7 +73,7 @@ impl Actor for Puppet {
         Ok(())
     }
     fn supervision(&self) -> Strategy {
-        Restart::up_to(3).within(SECOND).into()
+        Strategy::default().max_restarts(3).within(SECOND)
     }
 }
 

@@ -226,7 +226,7 @@ impl<M: Send + 'static> Storm<M> {
 /// The routees of the pools in most storms.
 fn settled<M: Send + 'static, L>(plan: RouterPlan<M, L>) -> RouterPlan<M, L> {
     plan.stay_when_empty()
-        .on_failure(Restart::always())
+        .on_failure(Strategy::default())
         .leave_within(Duration::from_millis(1))
         .head_dispatcher("management")
 }
@@ -347,7 +347,7 @@ fn a_balancing_pool() {
     storm_over("balancing", false, |system, fates| {
         let fates = fates.clone();
         let plan = system.router("all").balancing_pool(4, move |_| Worker(fates.clone()));
-        plan.stay_when_empty().on_failure(Restart::always()).head_dispatcher("management").spawn()
+        plan.stay_when_empty().on_failure(Strategy::default()).head_dispatcher("management").spawn()
     });
 }
 
@@ -429,7 +429,7 @@ fn order(name: &str, spawn: impl Fn(&SystemRef, Recipe) -> Result<Router<Numbere
 fn order_by<L: RoutingLogic<Numbered>>(name: &str, logic: impl Fn() -> L) {
     order(name, |system, recipe| {
         let plan = system.router("all").pool(4, recipe).logic(logic());
-        plan.on_failure(Restart::always()).spawn()
+        plan.on_failure(Strategy::default()).spawn()
     });
 }
 
@@ -444,7 +444,7 @@ fn routees_that_stay_handle_each_senders_messages_once_and_in_the_order_sent() {
         ConsistentHashing::by(|it: &Numbered, key: &mut KeySink| key.feed(&(it.number / 16)))
     });
     order("balancing", |system, recipe| {
-        system.router("all").balancing_pool(4, recipe).on_failure(Restart::always()).spawn()
+        system.router("all").balancing_pool(4, recipe).on_failure(Strategy::default()).spawn()
     });
 }
 

@@ -79,7 +79,7 @@ pub fn check(data: &[u8]) {
     let [choice, seed, commands @ ..] = data else { return };
     let plan = TestSystem::builder().seed((*seed).into());
     let quiet = |builder: pointsman::SystemBuilder| {
-        let strategy = Strategy::from(Restart::always()).quiet();
+        let strategy = Strategy::default().quiet();
         builder.supervision(strategy).log_dead_letters(DeadLetterLog::off())
     };
     let system = plan.configure(quiet).build();
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         let plan = if failure_stops {
             plan.on_failure(Strategy::stop().quiet())
         } else {
-            plan.on_failure(Strategy::from(Restart::always()).quiet())
+            plan.on_failure(Strategy::default().quiet())
         };
         let router = if stays { plan.stay_when_empty() } else { plan }.spawn().expect("it is sound");
         let mut run = Self {

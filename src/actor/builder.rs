@@ -44,7 +44,7 @@ impl<A: Actor> IntoActor for Result<A, Failure> {
 /// let cache = system
 ///     .actor("cache")
 ///     .mailbox(Mailbox::bounded(4096).on_full(OverflowPolicy::Reject))
-///     .on_failure(Restart::up_to(3).within(std::time::Duration::from_secs(60)))
+///     .on_failure(Strategy::default().max_restarts(3).within(std::time::Duration::from_secs(60)))
 ///     .spawn(|| Cache)?;
 /// assert_eq!(cache.path().to_string(), "/user/cache");
 /// # Ok(())
@@ -160,8 +160,8 @@ impl ActorBuilder {
 
     /// Sets the strategy of the parent for failures of this actor, instead of the parent's own
     /// [`supervision`](Actor::supervision).
-    pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
-        self.plan.on_failure = Some(strategy.into());
+    pub fn on_failure(mut self, strategy: Strategy) -> Self {
+        self.plan.on_failure = Some(strategy);
         self
     }
 

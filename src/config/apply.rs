@@ -4,7 +4,7 @@ use crate::config::file::{
     Alias, DispatcherType, File, MailboxSection, MailboxType, OnFailure, OnFull, SupervisionSection,
 };
 use crate::config::key;
-use crate::core::strategy::{Directive, Restart, Strategy};
+use crate::core::strategy::{Directive, Strategy};
 use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::group::config::{GroupConfig, change};
 use crate::mailbox::kind::{Mailbox, OverflowPolicy};
@@ -140,13 +140,13 @@ fn supervision(section: &SupervisionSection, mut strategy: Strategy) -> Result<S
             "nothing is restarted: leave it out, or say on-failure = \"default\"",
         ));
     }
-    let (count, window) = strategy.restart_limit().parts();
-    let count = section.restarts.or(count);
-    let limit = count.map_or(Restart::always(), Restart::up_to);
-    Ok(strategy.limit(match section.within.or(window) {
-        Some(window) => limit.within(window),
-        None => limit,
-    }))
+    if let Some(count) = section.restarts {
+        strategy = strategy.max_restarts(count);
+    }
+    if let Some(window) = section.within {
+        strategy = strategy.within(window);
+    }
+    Ok(strategy)
 }
 
 fn mailbox(name: &str, section: &MailboxSection, known: Option<Mailbox>) -> Result<Mailbox, BuildError> {

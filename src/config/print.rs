@@ -7,7 +7,7 @@ use crate::config::file::{
 use crate::config::key;
 use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::extensions::Extension;
-use crate::core::strategy::{Directive, Strategy};
+use crate::core::strategy::{Directive, RestartLimit, Strategy};
 use crate::core::system::SystemRef;
 use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::mailbox::kind::{Choice, Mailbox, OverflowPolicy};
@@ -84,7 +84,7 @@ impl fmt::Display for Settings {
 }
 
 fn supervision(strategy: &Strategy, notes: &mut Vec<String>) -> SupervisionSection {
-    let (count, window) = strategy.restart_limit().parts();
+    let RestartLimit { count, window } = strategy.restart_limit();
     let on_failure = match strategy.as_always() {
         Ok(None) => Some(OnFailure::Default),
         Ok(Some(Directive::Stop)) => Some(OnFailure::Stop),

@@ -29,49 +29,12 @@ pub enum Directive {
     Escalate,
 }
 
-/// A restart limit: a child may be restarted at most `count` times within a window of time.
-///
-/// The window is fixed, as in Akka. It opens at the first failure. Inside it at most `count` restarts happen, and the
-/// next failure stops the child. The first failure after the window opens a new one.
-///
-/// ```
-/// use pointsman::prelude::*;
-/// use std::time::Duration;
-///
-/// let strategy: Strategy = Restart::up_to(3).within(Duration::from_secs(60)).into();
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restart {
-    count: Option<u32>,
-    window: Option<Duration>,
-}
-
-impl Restart {
-    /// Restarts without a limit, unless [`within`](Self::within) sets one.
-    pub fn always() -> Self {
-        Self { count: None, window: None }
-    }
-
-    /// At most `count` restarts in the child's life, or in each window given by [`within`](Self::within).
-    /// 0 means never.
-    pub fn up_to(count: u32) -> Self {
-        Self { count: Some(count), window: None }
-    }
-
-    /// Counts restarts in windows of this length instead of the child's whole life.
-    ///
-    /// After [`always`](Self::always), which names no count, one restart is allowed in each window, as in
-    /// Akka.
-    pub fn within(mut self, window: Duration) -> Self {
-        self.window = Some(window);
-        self
-    }
-
-    /// The count and the window.
-    #[cfg(feature = "config")]
-    pub(crate) fn parts(self) -> (Option<u32>, Option<Duration>) {
-        (self.count, self.window)
-    }
+/// A restart limit: a child may be restarted at most `count` times in each window of time, or in its life. See
+/// [`Strategy::within`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RestartLimit {
+    pub(crate) count: Option<u32>,
+    pub(crate) window: Option<Duration>,
 }
 
 /// A child's restarts so far.
@@ -83,7 +46,7 @@ pub(crate) struct RestartHistory {
 
 impl RestartHistory {
     /// Returns whether `limit` allows a restart at `now`; counts the restart if so.
-    pub(crate) fn allows(&mut self, limit: Restart, now: Duration) -> bool {
+    pub(crate) fn allows(&mut self, limit: RestartLimit, now: Duration) -> bool {
         // A window without a count means one restart in each.
         let allowed = match (limit.count, limit.window) {
             (None, None) => return true,
@@ -143,14 +106,14 @@ enum Decider {
 /// let custom = Strategy::decide(|failure| {
 ///     if failure.is::<std::io::Error>() { Directive::Restart } else { Directive::Escalate }
 /// })
-/// .limit(Restart::up_to(5));
+/// .max_restarts(5);
 /// // The stages of a pipeline are of no use without each other.
-/// let pipeline = Strategy::from(Restart::up_to(3)).all_for_one();
+/// let pipeline = Strategy::default().max_restarts(3).all_for_one();
 /// ```
 #[derive(Clone)]
 pub struct Strategy {
     decider: Decider,
-    limit: Restart,
+    limit: RestartLimit,
     all_for_one: bool,
     quiet: bool,
 }
@@ -188,10 +151,30 @@ impl Strategy {
         Self { decider: Decider::Always(directive), ..Self::default() }
     }
 
-    /// Limits the restarts by [`Directive::Restart`]; beyond the limit the child stops. Restarts are counted for each
-    /// child, and forgotten when the child ends.
-    pub fn limit(mut self, limit: Restart) -> Self {
-        self.limit = limit;
+    /// Limits the restarts by [`Directive::Restart`] to at most `count` in the child's life, or in each window given by
+    /// [`within`](Self::within); beyond the limit the child stops. 0 means never. There is no limit by default. Restarts
+    /// are counted for each child, and forgotten when the child ends.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// let strategy = Strategy::default().max_restarts(3).within(Duration::from_secs(60));
+    /// ```
+    #[doc(alias = "Restart")]
+    #[doc(alias = "limit")]
+    pub fn max_restarts(mut self, count: u32) -> Self {
+        self.limit.count = Some(count);
+        self
+    }
+
+    /// Counts restarts in windows of this length instead of the child's whole life.
+    ///
+    /// The window is fixed, as in Akka. It opens at the first failure. Inside it at most as many restarts happen as
+    /// [`max_restarts`](Self::max_restarts) allows, and the next failure stops the child. The first failure after the
+    /// window opens a new one. Without `max_restarts` one restart is allowed in each window, as in Akka.
+    pub fn within(mut self, window: Duration) -> Self {
+        self.limit.window = Some(window);
         self
     }
 
@@ -199,7 +182,7 @@ impl Strategy {
     /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and their cause
     /// of failure names the child that failed. Resume acts on the failing child alone.
     ///
-    /// The [limit](Self::limit) still counts for each child, and a restart counts for all of them: when one child has
+    /// The [limit](Self::max_restarts) still counts for each child, and a restart counts for all of them: when one child has
     /// used up its own limit, all stop.
     pub fn all_for_one(mut self) -> Self {
         self.all_for_one = true;
@@ -237,7 +220,7 @@ impl Strategy {
         }
     }
 
-    pub(crate) fn restart_limit(&self) -> Restart {
+    pub(crate) fn restart_limit(&self) -> RestartLimit {
         self.limit
     }
 
@@ -254,14 +237,7 @@ impl Default for Strategy {
     /// Akka's default: initialization failures, kills and death pacts stop, everything else restarts,
     /// without a limit.
     fn default() -> Self {
-        Self { decider: Decider::Default, limit: Restart::always(), all_for_one: false, quiet: false }
-    }
-}
-
-impl From<Restart> for Strategy {
-    /// The default decider with a limit.
-    fn from(limit: Restart) -> Self {
-        Self { limit, ..Self::default() }
+        Self { decider: Decider::Default, limit: RestartLimit::default(), all_for_one: false, quiet: false }
     }
 }
 
@@ -299,35 +275,35 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn history(limit: Restart, failures: &[u64]) -> Vec<bool> {
+    fn history(strategy: Strategy, failures: &[u64]) -> Vec<bool> {
         let mut history = RestartHistory::default();
-        failures.iter().map(|&at| history.allows(limit, SECOND * at as u32)).collect()
+        failures.iter().map(|&at| history.allows(strategy.restart_limit(), SECOND * at as u32)).collect()
     }
 
     #[test]
     fn a_count_without_a_window_holds_for_life() {
-        assert_eq!(history(Restart::up_to(2), &[0, 1000, 2000]), [true, true, false]);
-        assert_eq!(history(Restart::up_to(0), &[0]), [false]);
-        assert!(history(Restart::always(), &[0; 50]).into_iter().all(|allowed| allowed));
+        assert_eq!(history(Strategy::default().max_restarts(2), &[0, 1000, 2000]), [true, true, false]);
+        assert_eq!(history(Strategy::default().max_restarts(0), &[0]), [false]);
+        assert!(history(Strategy::default(), &[0; 50]).into_iter().all(|allowed| allowed));
     }
 
     #[test]
     fn the_window_opens_at_the_first_failure_and_a_new_one_after_it() {
-        let limit = Restart::up_to(2).within(SECOND * 10);
-        assert_eq!(history(limit, &[0, 5, 10]), [true, true, false]);
-        assert_eq!(history(limit, &[0, 5, 11, 12, 13]), [true, true, true, true, false]);
+        let strategy = || Strategy::default().max_restarts(2).within(SECOND * 10);
+        assert_eq!(history(strategy(), &[0, 5, 10]), [true, true, false]);
+        assert_eq!(history(strategy(), &[0, 5, 11, 12, 13]), [true, true, true, true, false]);
     }
 
     #[test]
     fn a_window_without_a_count_allows_one_restart_in_each() {
-        let limit = Restart::always().within(SECOND * 10);
-        assert_eq!(history(limit, &[0, 5]), [true, false]);
-        assert_eq!(history(limit, &[0, 11]), [true, true]);
+        let strategy = || Strategy::default().within(SECOND * 10);
+        assert_eq!(history(strategy(), &[0, 5]), [true, false]);
+        assert_eq!(history(strategy(), &[0, 11]), [true, true]);
     }
 
     #[test]
     fn a_very_long_window_does_not_overflow() {
-        let limit = Restart::up_to(1).within(Duration::MAX);
-        assert_eq!(history(limit, &[0, u64::from(u32::MAX)]), [true, false]);
+        let strategy = || Strategy::default().max_restarts(1).within(Duration::MAX);
+        assert_eq!(history(strategy(), &[0, u64::from(u32::MAX)]), [true, false]);
     }
 }

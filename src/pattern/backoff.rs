@@ -22,7 +22,7 @@ use crate::core::error::{SendError, SpawnError};
 use crate::core::pending_send::Watch;
 use crate::core::recipient::{Custom, DeliveryStatus, OwnRecipient};
 use crate::core::restart_delay::RestartDelay;
-use crate::core::strategy::{Directive, Restart, RestartHistory, Strategy};
+use crate::core::strategy::{Directive, RestartHistory, RestartLimit, Strategy};
 use crate::core::system::SystemRef;
 use crate::settings::backoff_error::BackoffError;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -51,7 +51,7 @@ pub struct Backoff<M> {
     delay: RestartDelay,
     jitter: f64,
     reset: Reset,
-    limit: Restart,
+    limit: RestartLimit,
     strategy: Strategy,
     child_name: String,
     configure: Option<Box<Configure>>,
@@ -100,7 +100,7 @@ impl<M: Send + 'static> Backoff<M> {
             delay: RestartDelay::doubling(min, max),
             jitter: 0.0,
             reset: Reset::AfterMin,
-            limit: Restart::always(),
+            limit: RestartLimit::default(),
             strategy: Strategy::default(),
             child_name: "child".to_owned(),
             configure: None,
@@ -117,7 +117,7 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Forgets the creations so far, for the delay and for the [limit](Self::limit), when the child has been up for
+    /// Forgets the creations so far, for the delay and for the [limit](Self::max_restarts), when the child has been up for
     /// `quiet` without a break. The default is the shortest delay.
     pub fn reset_after(mut self, quiet: Duration) -> Self {
         self.reset = Reset::After(quiet);
@@ -130,16 +130,24 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Creates the child anew only so often; beyond, the supervisor stops. There is no limit by default.
-    pub fn limit(mut self, limit: Restart) -> Self {
-        self.limit = limit;
+    /// Creates the child anew at most `count` times until the creations are [forgotten](Self::reset_after), or in each
+    /// window given by [`within`](Self::within); beyond, the supervisor stops. There is no limit by default.
+    #[doc(alias = "limit")]
+    pub fn max_restarts(mut self, count: u32) -> Self {
+        self.limit.count = Some(count);
+        self
+    }
+
+    /// Counts creations in windows of this length, as [`Strategy::within`].
+    pub fn within(mut self, window: Duration) -> Self {
+        self.limit.window = Some(window);
         self
     }
 
     /// Sets the strategy for failures of the child. With [`on_failure`](Self::on_failure), only the directive of the
-    /// strategy counts, since the child never restarts in place; its limit is [`limit`](Self::limit).
-    pub fn supervision(mut self, strategy: impl Into<Strategy>) -> Self {
-        self.strategy = strategy.into();
+    /// strategy counts, since the child never restarts in place; its limit is [`max_restarts`](Self::max_restarts).
+    pub fn supervision(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
         self
     }
 

@@ -7,7 +7,7 @@ use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
-use crate::core::strategy::{Restart, Strategy};
+use crate::core::strategy::Strategy;
 use crate::mailbox::kind::{Mailbox, MailboxChoice};
 use crate::routing::head::controller::HeldController;
 use crate::routing::logic::RoutingLogic;
@@ -43,7 +43,7 @@ use std::time::Duration;
 ///     .logic(SmallestMailbox::new())
 ///     .dispatcher("heavy")
 ///     .mailbox(Mailbox::bounded(1000).on_full(OverflowPolicy::Reject))
-///     .on_failure(Restart::up_to(10).within(Duration::from_secs(60)))
+///     .on_failure(Strategy::default().max_restarts(10).within(Duration::from_secs(60)))
 ///     .leave_within(Duration::from_secs(5))
 ///     .stay_when_empty()
 ///     .spawn()?;
@@ -157,7 +157,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 are_numbered: false,
                 are_behind: false,
             },
-            strategy: Restart::up_to(RESTARTS).within(RESTART_WINDOW).into(),
+            strategy: Strategy::default().max_restarts(RESTARTS).within(RESTART_WINDOW),
             stays_when_empty: false,
             ends_when_found_empty: false,
             head_dispatcher: None,
@@ -250,8 +250,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// router as a whole. A resume lets all routees go on, the failing one with its state. A restart keeps the list and
     /// restarts every routee in its place. A stop ends the router. Meanwhile all own routees pause, and messages are
     /// routed into their mailboxes. The strategy of the parent for the router limits such restarts.
-    pub fn on_failure(mut self, strategy: impl Into<Strategy>) -> Self {
-        self.strategy = strategy.into();
+    pub fn on_failure(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
         self
     }
 

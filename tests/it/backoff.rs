@@ -272,7 +272,7 @@ fn without_another_word_the_quiet_time_is_the_shortest_delay() {
 
 #[test]
 fn a_reset_by_hand_starts_the_delay_again_and_the_limit_too() {
-    let ward = Ward::new(on_stop().manual_reset().limit(Restart::up_to(2)));
+    let ward = Ward::new(on_stop().manual_reset().max_restarts(2));
     for _ in 0..2 {
         for (restarts, delay) in [(1, 1), (2, 2)] {
             ward.end_child();
@@ -289,7 +289,7 @@ fn a_reset_by_hand_starts_the_delay_again_and_the_limit_too() {
 #[test]
 fn beyond_the_limit_the_supervisor_stops() {
     for backoff in [on_stop().supervision(Strategy::stop()), on_failure()] {
-        let ward = Ward::new(backoff.manual_reset().limit(Restart::up_to(2)));
+        let ward = Ward::new(backoff.manual_reset().max_restarts(2));
         for restarts in 1..=2 {
             fail(&ward.supervisor);
             ward.next_child_after(restarts);
@@ -302,8 +302,7 @@ fn beyond_the_limit_the_supervisor_stops() {
 
 #[test]
 fn a_limit_with_a_window_counts_within_it() {
-    let limit = Restart::up_to(1).within(10 * SECOND);
-    let ward = Ward::new(on_failure().manual_reset().limit(limit));
+    let ward = Ward::new(on_failure().manual_reset().max_restarts(1).within(10 * SECOND));
     fail(&ward.supervisor);
     ward.next_child_after(1);
     ward.advance(20 * SECOND);

@@ -42,7 +42,7 @@ fn plan(system: &SystemRef, log: &Sender<String>, size: usize) -> RouterPlan<Tel
 /// A pool whose routees have all started.
 fn pool(stage: &Stage, size: usize) -> Router<Tell> {
     let plan = plan(&stage.system, &stage.log, size).dispatcher("crew");
-    let router = plan.on_failure(Restart::up_to(100)).spawn().expect("the plan is sound");
+    let router = plan.on_failure(Strategy::default().max_restarts(100)).spawn().expect("the plan is sound");
     heard(stage, "Started 1", size);
     router
 }
@@ -812,7 +812,7 @@ fn a_pool_is_a_routee_like_any() {
 fn in_whatever_order_turns_come_nobody_sleeps_beside_a_message() {
     TestSystem::for_seeds(100, |system: &TestSystem| {
         let (log, notes) = channel();
-        let plan = plan(system, &log, 3).on_failure(Restart::up_to(1000)).stay_when_empty();
+        let plan = plan(system, &log, 3).on_failure(Strategy::default().max_restarts(1000)).stay_when_empty();
         let router = plan.spawn().unwrap();
         let (mut sent, handled) = (0, Arc::<AtomicUsize>::default());
         for round in 0..30u64 {
@@ -934,7 +934,7 @@ fn storm(executor: Dispatcher, queue: Mailbox) {
         .balancing_pool(4, move |_| Worker { seen: given.clone() })
         .queue(queue)
         .dispatcher("crew")
-        .on_failure(Restart::up_to(u32::MAX))
+        .on_failure(Strategy::default().max_restarts(u32::MAX))
         .stay_when_empty()
         .spawn()
         .unwrap();
@@ -1044,7 +1044,7 @@ fn storm_of_ends(executor: Dispatcher, queue: Mailbox) {
         .balancing_pool(4, move |_| Once { seen: given.clone() })
         .queue(queue)
         .dispatcher("crew")
-        .on_failure(Restart::up_to(u32::MAX))
+        .on_failure(Strategy::default().max_restarts(u32::MAX))
         .stay_when_empty()
         .spawn()
         .unwrap();

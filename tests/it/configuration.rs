@@ -183,7 +183,7 @@ fn the_file_changes_what_the_code_has_said_key_by_key() {
             Dispatcher::blocking().thread_range(2..=3).keep_alive(9 * MS).mailbox(Mailbox::bounded(3)),
         )
         .mailbox("first", Mailbox::priority(|number: &u32| i64::from(*number)))
-        .supervision(Strategy::from(Restart::up_to(3)).quiet())
+        .supervision(Strategy::default().max_restarts(3).quiet())
         .deploy("/a", Deployment::new().dispatcher("files"))
         .config(
             r#"

@@ -186,7 +186,7 @@ fn a_failed_start_takes_the_children_made_in_it_with_it() {
     let parent = stage.spawn(
         &stage
             .role("p")
-            .strategy(|| Restart::always().into())
+            .strategy(|| Strategy::default())
             .strategy(|| Strategy::decide(|_| Directive::Restart)),
     );
     let role = stage
@@ -422,7 +422,7 @@ fn a_failed_restarted_judged_with_resume_or_restart_is_a_restart_again_without_h
 #[test]
 fn control_that_comes_while_a_restart_waits_for_children_acts_after_it() {
     let stage = Stage::threads("deferred");
-    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::from(Restart::always()).all_for_one()));
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().all_for_one()));
     let actor = child(&parent, &stage.role("a"));
     let sibling = child(&parent, &stage.role("b"));
     let slow = child(&actor, &stage.role("slow"));

@@ -255,7 +255,7 @@ fn what_the_code_has_stays_where_the_system_says_nothing_from_code_or_the_same()
         system.allow_running();
         let (make, got) = workers();
         let router =
-            system.router("router").pool(3, make).logic(Random::seeded(3)).on_failure(Restart::always());
+            system.router("router").pool(3, make).logic(Random::seeded(3)).on_failure(Strategy::default());
         let router = router.spawn().unwrap();
         (0..50u64).for_each(|number| router.tell(number));
         let mut got = gone(&system, &got);

@@ -384,7 +384,7 @@ fn one_made_anew_after_its_farewell_ends<L: RoutingLogic<u64>>(
 ) {
     TestSystem::for_seeds(20, |system| {
         let (log, got) = channel();
-        let plan = plan(system, log).farewell(|| END).on_failure(Restart::always());
+        let plan = plan(system, log).farewell(|| END).on_failure(Strategy::default());
         let router = plan.spawn().unwrap();
         let routees = router.routees().unwrap();
         router.drain().unwrap();

@@ -489,7 +489,7 @@ fn a_pool_is_adjusted_to_one_routee_at_least_unless_it_may_be_empty() {
 fn a_router_says_how_many_routees_it_has_and_what_is_known_of_each() {
     let system = TestSystem::new();
     let (make, _got) = workers();
-    let router = system.router("pool").pool(2, make).on_failure(Restart::always()).spawn().unwrap();
+    let router = system.router("pool").pool(2, make).on_failure(Strategy::default()).spawn().unwrap();
     let (guest, _) = foreign(&system, "guest", 9);
     router.add(Routee::with_identity(guest.clone(), "the guest")).unwrap();
     assert_eq!(router.size(), 3);

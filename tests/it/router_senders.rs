@@ -123,7 +123,7 @@ fn an_actor_goes_round_each_router_by_itself_and_over_its_restarts() {
             if message % 9 == 0 { Err(Failure::msg("as told")) } else { Ok(()) }
         }
     }
-    let actor = system.actor("fails").on_failure(pointsman::Restart::always());
+    let actor = system.actor("fails").on_failure(pointsman::Strategy::default());
     let actor = actor.spawn(move || Fails(routes.clone())).unwrap();
     for number in 0..200 {
         let actor = actor.clone();

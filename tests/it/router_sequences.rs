@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
         let of_pool = log.clone();
         let plan = system.router("pool").pool(size, move |_| Worker(of_pool.clone()));
         // One cursor, so that the model needs to know of no threads.
-        let plan = plan.logic(RoundRobin::exact()).on_failure(Strategy::from(Restart::always()).quiet());
+        let plan = plan.logic(RoundRobin::exact()).on_failure(Strategy::default().quiet());
         let router = if stays { plan.stay_when_empty() } else { plan }.spawn().unwrap();
         let foreign = [0, 1, 2].map(|number| {
             let log = log.clone();

@@ -181,7 +181,7 @@ fn suspensions_are_balanced_when_routees_fail_at_once() {
 #[test]
 fn a_limit_of_the_parents_counts_the_restarts_of_the_router_whichever_routee_has_failed() {
     let stage = Stage::threads("limit");
-    let strategy = || Strategy::from(Restart::up_to(1)).quiet();
+    let strategy = || Strategy::default().max_restarts(1).quiet();
     let parent = stage.spawn(&stage.role("parent").keep_children().strategy(strategy));
     let (router, _got, made) = pool_below(&parent, 2);
     let routees = router.routees().unwrap();

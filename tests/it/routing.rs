@@ -465,7 +465,7 @@ impl Actor for Fails {
 
 #[test]
 fn a_routee_is_restarted_three_times_a_minute_unless_its_pool_says_otherwise() {
-    for (limit, restarts) in [(None, [3, 3]), (Some(Restart::up_to(1)), [1, 0])] {
+    for (limit, restarts) in [(None, [3, 3]), (Some(Strategy::default().max_restarts(1)), [1, 0])] {
         let clock = ManualClock::new();
         let system = System::builder("routing").clock(clock.clone()).build().unwrap();
         let (sender, made) = mpsc::channel();

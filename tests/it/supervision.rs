@@ -333,7 +333,7 @@ fn a_decider_that_panics_stops_the_child_and_fails_the_parent() {
     stage.end(&["p Stopped 2"]);
 }
 
-fn restarts_until_the_end(limit: Restart, advance: &[u64]) -> usize {
+fn restarts_until_the_end(strategy: Strategy, advance: &[u64]) -> usize {
     let stage = Stage::turns();
     let clock: ManualClock = stage.clock.clone();
     let restarts = Arc::new(AtomicUsize::new(0));
@@ -344,7 +344,7 @@ fn restarts_until_the_end(limit: Restart, advance: &[u64]) -> usize {
         }
         Ok(())
     });
-    let actor = stage.system.actor("a").on_failure(limit).spawn(role.recipe()).unwrap();
+    let actor = stage.system.actor("a").on_failure(strategy).spawn(role.recipe()).unwrap();
     for seconds in advance {
         clock.advance(Duration::from_secs(*seconds));
         fail(&actor);
@@ -359,19 +359,31 @@ fn restarts_until_the_end(limit: Restart, advance: &[u64]) -> usize {
 #[test]
 fn limits_count_for_life_or_in_windows_of_the_systems_clock() {
     let minute = Duration::from_secs(60);
-    assert_eq!(restarts_until_the_end(Restart::up_to(0), &[1, 1]), 0);
-    assert_eq!(restarts_until_the_end(Restart::up_to(2), &[1, 1000, 1000, 1]), 2);
-    assert_eq!(restarts_until_the_end(Restart::up_to(2).within(minute), &[0, 30, 30, 1]), 2);
-    assert_eq!(restarts_until_the_end(Restart::up_to(2).within(minute), &[0, 30, 31, 30, 31, 30, 1]), 6);
-    assert_eq!(restarts_until_the_end(Restart::always().within(minute), &[0, 61, 60]), 2);
+    assert_eq!(restarts_until_the_end(Strategy::default().max_restarts(0), &[1, 1]), 0);
+    assert_eq!(restarts_until_the_end(Strategy::default().max_restarts(2), &[1, 1000, 1000, 1]), 2);
+    assert_eq!(
+        restarts_until_the_end(Strategy::default().max_restarts(2).within(minute), &[0, 30, 30, 1]),
+        2
+    );
+    assert_eq!(
+        restarts_until_the_end(
+            Strategy::default().max_restarts(2).within(minute),
+            &[0, 30, 31, 30, 31, 30, 1]
+        ),
+        6
+    );
+    assert_eq!(restarts_until_the_end(Strategy::default().within(minute), &[0, 61, 60]), 2);
     let month = Duration::from_secs(30 * 24 * 3600);
-    assert_eq!(restarts_until_the_end(Restart::up_to(1).within(month), &[0, 29 * 24 * 3600]), 1);
+    assert_eq!(
+        restarts_until_the_end(Strategy::default().max_restarts(1).within(month), &[0, 29 * 24 * 3600]),
+        1
+    );
 }
 
 #[test]
 fn failing_siblings_do_not_share_a_limit() {
     let stage = Stage::turns();
-    let parent = stage.spawn(&stage.role("p").strategy(|| Restart::up_to(1).into()));
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().max_restarts(1)));
     for name in ["a", "b", "c"] {
         let actor = child(&parent, &stage.role(name));
         fail(&actor);
@@ -383,7 +395,7 @@ fn failing_siblings_do_not_share_a_limit() {
 #[test]
 fn a_limit_ends_with_its_child() {
     let stage = Stage::turns();
-    let parent = stage.spawn(&stage.role("p").strategy(|| Restart::up_to(1).into()));
+    let parent = stage.spawn(&stage.role("p").strategy(|| Strategy::default().max_restarts(1)));
     for _ in 0..3 {
         let actor = child(&parent, &stage.role("a"));
         watch(&parent, &actor);
@@ -489,7 +501,7 @@ fn all_for_one_resume_is_the_failing_childs_alone() {
 #[test]
 fn all_for_one_a_restart_counts_for_each_child_and_beyond_the_limit_all_stop() {
     let stage = Stage::turns();
-    let (_parent, children) = shared_fate(&stage, || Restart::up_to(1).into());
+    let (_parent, children) = shared_fate(&stage, || Strategy::default().max_restarts(1));
     fail(&children[0]);
     for child in &children {
         assert_eq!(query(child, |puppet, _| puppet.value), Ok(0));
@@ -646,7 +658,7 @@ fn verdicts_are_logged_by_their_gravity_unless_they_are_to_be_quiet() {
     assert_eq!(logged("log-restart", Strategy::default), error("failed and is restarted: as told"));
     assert_eq!(logged("log-stop", Strategy::stop), error("failed and is stopped: as told"));
     let beyond = error("failed beyond its limit of restarts and is stopped: as told");
-    assert_eq!(logged("log-limit", || Restart::up_to(0).into()), beyond);
+    assert_eq!(logged("log-limit", || Strategy::default().max_restarts(0)), beyond);
     let warning = vec![(log::Level::Warn, "failed and goes on: as told".to_owned())];
     assert_eq!(logged("log-resume", Strategy::resume), warning);
     assert_eq!(logged("log-escalate", Strategy::escalate), []);

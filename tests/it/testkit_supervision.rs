@@ -33,7 +33,7 @@ fn all(notes: &Receiver<String>) -> Vec<String> {
 fn a_restart_loses_the_state_and_the_failed_message_and_nothing_else() {
     TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
-        let (parent, actor) = family(system, &log, || Restart::up_to(10).into());
+        let (parent, actor) = family(system, &log, || Strategy::default().max_restarts(10));
         act(&actor, |puppet, _| {
             puppet.value = 5;
             Ok(())
@@ -138,7 +138,7 @@ fn more_failures_than_the_window_allows_stop_the_child() {
         let second = Duration::from_secs(1);
         let (log, _notes) = channel();
         let (parent, actor) =
-            family(system, &log, || Restart::up_to(2).within(Duration::from_secs(1)).into());
+            family(system, &log, || Strategy::default().max_restarts(2).within(Duration::from_secs(1)));
         let probe = system.probe::<()>();
         probe.watch(&actor);
         for _ in 0..2 {
@@ -158,7 +158,7 @@ fn more_failures_than_the_window_allows_stop_the_child() {
 fn an_escalated_failure_restarts_the_whole_branch_once() {
     TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
-        let top = spawn(system, &Role::new("t", &log).strategy(|| Restart::up_to(3).into()), "t");
+        let top = spawn(system, &Role::new("t", &log).strategy(|| Strategy::default().max_restarts(3)), "t");
         let middle = child(&top, &Role::new("m", &log).strategy(Strategy::escalate).keep_children());
         let leaves = ["x", "y"].map(|name| child(&middle, &Role::new(name, &log)));
         system.run_until_idle();
@@ -192,7 +192,8 @@ fn an_escalated_failure_restarts_the_whole_branch_once() {
 fn failures_of_many_children_at_once_are_judged_each_by_itself() {
     TestSystem::for_seeds(SEEDS, |system| {
         let (log, notes) = channel();
-        let parent = spawn(system, &Role::new("p", &log).strategy(|| Restart::up_to(1).into()), "p");
+        let parent =
+            spawn(system, &Role::new("p", &log).strategy(|| Strategy::default().max_restarts(1)), "p");
         let names = ["a", "b", "c", "d", "e"];
         let children = names.map(|name| child(&parent, &Role::new(name, &log)));
         system.run_until_idle();

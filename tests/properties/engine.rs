@@ -271,8 +271,8 @@ impl Scene {
     fn strategy(&self, (directive, once, for_all): Verdict) -> pointsman::Strategy {
         let is_violent = matches!(directive, Directive::Stop | Directive::Escalate);
         let directive = if self.is_calm && is_violent { Directive::Restart } else { directive };
-        let limit = if once && !self.is_calm { Restart::up_to(1) } else { Restart::always() };
-        let strategy = pointsman::Strategy::decide(move |_| directive).limit(limit).quiet();
+        let strategy = pointsman::Strategy::decide(move |_| directive).quiet();
+        let strategy = if once && !self.is_calm { strategy.max_restarts(1) } else { strategy };
         if for_all { strategy.all_for_one() } else { strategy }
     }
 

@@ -13,7 +13,7 @@
 use crate::support::cases;
 use pointsman::SendError;
 use pointsman::events::Subscription;
-use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult, Restart, Router};
+use pointsman::prelude::{Actor, ActorRef, Context, Failure, HandlerResult, Router};
 use pointsman::routing::{ManageError, RoundRobin};
 use pointsman::testkit::TestSystem;
 use proptest::collection::vec;
@@ -124,7 +124,7 @@ impl<'a> Scene<'a> {
         };
         let sink = system.dead_letters().take_by::<Message>(|_| {}, take).unwrap();
         let of_pool = log.clone();
-        let restart = || pointsman::Strategy::from(Restart::always()).quiet();
+        let restart = || pointsman::Strategy::default().quiet();
         let plan = system.router("pool").pool(size, move |_| Worker(of_pool.clone()));
         // One cursor, so that the model needs to know of no threads.
         let plan = plan.logic(RoundRobin::exact()).on_failure(restart());

@@ -11,7 +11,7 @@
 //! all-for-one that passes over the siblings' limits.
 
 use crate::support::cases;
-use pointsman::prelude::{Actor, ActorRef, Context, Directive, Failure, HandlerResult, Restart, Terminated};
+use pointsman::prelude::{Actor, ActorRef, Context, Directive, Failure, HandlerResult, Terminated};
 use pointsman::testkit::TestSystem;
 use pointsman::{AnyActorRef, FailureKind};
 use proptest::collection::vec;
@@ -292,11 +292,10 @@ impl Actor for Member {
         let manners = self.manners();
         let mut strategy = pointsman::Strategy::decide_for(directive).quiet();
         if let Some((count, window)) = manners.limit {
-            let limit = Restart::up_to(count);
-            strategy = strategy.limit(match window {
-                Some(seconds) => limit.within(Duration::from_secs(seconds)),
-                None => limit,
-            });
+            strategy = strategy.max_restarts(count);
+            if let Some(seconds) = window {
+                strategy = strategy.within(Duration::from_secs(seconds));
+            }
         }
         if manners.all_for_one { strategy.all_for_one() } else { strategy }
     }

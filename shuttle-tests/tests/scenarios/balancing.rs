@@ -12,7 +12,7 @@ fn a_balancing_pool_goes_on_while_its_routees_fail() {
     scenario("a_balancing_pool_goes_on_while_its_routees_fail", || {
         let stage = stage(WORKERS);
         let plan =
-            stage.system.router("pool").balancing_pool(2, stage.clerks()).on_failure(Restart::always());
+            stage.system.router("pool").balancing_pool(2, stage.clerks()).on_failure(Strategy::default());
         let to = plan.spawn().expect("sound").to_ref();
         let senders = [stage.tells(0, 3, &to), stage.tells(1, 2, &to)];
         to.tell(Job::Fail(stage.letter(2, 1)));

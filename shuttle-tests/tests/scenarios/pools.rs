@@ -32,7 +32,7 @@ fn senders_race_the_resize_of_a_pool() {
 fn a_routee_restarts_while_it_is_routed_to() {
     scenario("a_routee_restarts_while_it_is_routed_to", || {
         let stage = stage(WORKERS);
-        let router = stage.system.router("pool").pool(2, stage.clerks()).on_failure(Restart::always());
+        let router = stage.system.router("pool").pool(2, stage.clerks()).on_failure(Strategy::default());
         let router = router.spawn().expect("sound");
         let to = router.to_ref();
         let senders = [stage.tells(0, 3, &to), stage.tells(1, 3, &to)];

@@ -6,7 +6,7 @@ use crate::actor::recipe::{ByContext, IntoActor};
 use crate::actor::spawn::{Held, spawn_held};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
-use crate::core::strategy::{Directive, Restart, Strategy};
+use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemRef;
 use crate::failure::{FailureKind, guarded};
 use crate::mailbox::kind::MailboxChoice;
@@ -280,10 +280,10 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     }
 
     /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it ends. The
-    /// window is that of [`Restart`]: it opens at the first failure. The routee keeps its name, its place and its
+    /// window is that of [`Strategy::within`]: it opens at the first failure. The routee keeps its name, its place and its
     /// mailbox, and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
     pub fn restart_on_failure_up_to(self, max_retries: u32, window: Duration) -> Self {
-        self.directive("restart_on_failure", Restart::up_to(max_retries).within(window).into())
+        self.directive("restart_on_failure", Strategy::default().max_restarts(max_retries).within(window))
     }
 
     /// Lets a routee that fails go on with the next message, with its state. GoAkt's
