@@ -86,8 +86,8 @@ enum Decider {
 /// whether the siblings are restarted and stopped too.
 ///
 /// There are two places for a strategy: [`Actor::supervision`](crate::Actor::supervision) of the parent, for all its
-/// children, and [`ActorBuilder::on_failure`](crate::actor::ActorBuilder::on_failure) of a single child. The child's own takes
-/// precedence.
+/// children, and [`ActorBuilder::on_failure`](crate::actor::ActorBuilder::on_failure) of a single child. The child's
+/// own takes precedence.
 ///
 /// One for one, the default, acts on the failing child alone. After [`all_for_one`](Self::all_for_one) a restart or a
 /// stop of one child is a restart or a stop of all children.
@@ -152,8 +152,8 @@ impl Strategy {
     }
 
     /// Limits the restarts by [`Directive::Restart`] to at most `count` in the child's life, or in each window given by
-    /// [`within`](Self::within); beyond the limit the child stops. 0 means never. There is no limit by default. Restarts
-    /// are counted for each child, and forgotten when the child ends.
+    /// [`within`](Self::within); beyond the limit the child stops. 0 means never. There is no limit by default.
+    /// Restarts are counted for each child, and forgotten when the child ends.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -182,8 +182,8 @@ impl Strategy {
     /// stopped for its failure, all are. The siblings are suspended before the first of them restarts, and their cause
     /// of failure names the child that failed. Resume acts on the failing child alone.
     ///
-    /// The [limit](Self::max_restarts) still counts for each child, and a restart counts for all of them: when one child has
-    /// used up its own limit, all stop.
+    /// The [limit](Self::max_restarts) still counts for each child, and a restart counts for all of them: when one
+    /// child has used up its own limit, all stop.
     pub fn all_for_one(mut self) -> Self {
         self.all_for_one = true;
         self

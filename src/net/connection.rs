@@ -281,8 +281,8 @@ impl Connection {
         self.output.pending()
     }
 
-    /// Hands the socket the waiting bytes, as many as it takes. Returns whether everything written is with the operating
-    /// system. If not, the peer reads too slowly, and a [`Ready`] comes; or the connection is broken, and
+    /// Hands the socket the waiting bytes, as many as it takes. Returns whether everything written is with the
+    /// operating system. If not, the peer reads too slowly, and a [`Ready`] comes; or the connection is broken, and
     /// [`closed`](Self::closed) tells why.
     #[doc(alias = "Flushed")]
     pub fn flush(&mut self) -> bool {

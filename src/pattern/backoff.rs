@@ -117,8 +117,8 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    /// Forgets the creations so far, for the delay and for the [limit](Self::max_restarts), when the child has been up for
-    /// `quiet` without a break. The default is the shortest delay.
+    /// Forgets the creations so far, for the delay and for the [limit](Self::max_restarts), when the child has been up
+    /// for `quiet` without a break. The default is the shortest delay.
     pub fn reset_after(mut self, quiet: Duration) -> Self {
         self.reset = Reset::After(quiet);
         self

@@ -41,8 +41,8 @@ impl SystemRef {
     ///
     /// # Errors
     ///
-    /// [`ShutdownSetupError::SystemEnded`] when the callbacks have begun to run; this callback is dropped, and a panic of its destructor
-    /// goes no further.
+    /// [`ShutdownSetupError::SystemEnded`] when the callbacks have begun to run; this callback is dropped, and a panic
+    /// of its destructor goes no further.
     pub fn on_termination(&self, callback: impl FnOnce() + Send + 'static) -> Result<(), ShutdownSetupError> {
         if let Some(callbacks) = &mut *lock(&self.core().extensions.get::<Callbacks>().0) {
             callbacks.push(Box::new(callback));

@@ -243,8 +243,8 @@ impl CoordinatedShutdown {
         Ok(self.begin(reason.into(), first))
     }
 
-    /// Waits until the run is over, also if other code begins it, and returns its outcome: the same for every caller. The threads are
-    /// joined afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
+    /// Waits until the run is over, also if other code begins it, and returns its outcome: the same for every caller.
+    /// The threads are joined afterwards, by [`System::shutdown`](crate::System::shutdown) or the system's destructor.
     ///
     /// # Errors
     ///

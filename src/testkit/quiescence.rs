@@ -17,23 +17,24 @@ const EAGER_LOOKS: u32 = 32;
 const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 
 impl SystemRef {
-    /// Waits until the system is quiet: no message is in a mailbox or in a queue that a pool shares, no handler runs, and no
-    /// control message (stops, watches, ticks, notices of ends) is on its way. Then a test may look at the outcome of all
-    /// messages.
+    /// Waits until the system is quiet: no message is in a mailbox or in a queue that a pool shares, no handler runs,
+    /// and no control message (stops, watches, ticks, notices of ends) is on its way. Then a test may look at the
+    /// outcome of all messages.
     ///
-    /// The answer is exact for the messages that were sent before the call, and for all that followed from them, through
-    /// any number of actors: a message between two queues is not overlooked. Of messages that other threads send meanwhile,
-    /// the answer tells the state at a moment within the call.
+    /// The answer is exact for the messages that were sent before the call, and for all that followed from them,
+    /// through any number of actors: a message between two queues is not overlooked. Of messages that other threads
+    /// send meanwhile, the answer tells the state at a moment within the call.
     ///
-    /// Quiet systems may have more to come: timers that are not due, futures that are [piped](crate::Context::pipe_to_self)
-    /// and wait for something outside, data in sockets, messages that an actor has [stashed](crate::Context::stash) or an
-    /// [`Inbox`](crate::pattern::Inbox) keeps. A timer that fires by a [`ManualClock`](crate::time::ManualClock) is seen, since the thread
-    /// that moves the clock fires it. An actor that is suspended with messages in its mailbox is not quiet.
+    /// Quiet systems may have more to come: timers that are not due, futures that are
+    /// [piped](crate::Context::pipe_to_self) and wait for something outside, data in sockets, messages that an actor
+    /// has [stashed](crate::Context::stash) or an [`Inbox`](crate::pattern::Inbox) keeps. A timer that fires by a
+    /// [`ManualClock`](crate::time::ManualClock) is seen, since the thread that moves the clock fires it. An actor that
+    /// is suspended with messages in its mailbox is not quiet.
     ///
     /// On a [`TestSystem`](crate::testkit::TestSystem) turns are run until idle, and the call does not wait.
     ///
-    /// The call looks at all actors again and again, so it is for tests. Neither Akka's nor GoAkt's testkit has it: theirs
-    /// repeat an assertion until it holds (`awaitAssert`), which tells nothing about later events.
+    /// The call looks at all actors again and again, so it is for tests. Neither Akka's nor GoAkt's testkit has it:
+    /// theirs repeat an assertion until it holds (`awaitAssert`), which tells nothing about later events.
     ///
     /// # Errors
     ///

@@ -254,8 +254,8 @@ impl TestSystem {
     ///
     /// # Errors
     ///
-    /// [`WaitError::NotReady`] when `within` has passed, or when the future waits for something that no actor and no timer brings.
-    /// All of `within` has passed then.
+    /// [`WaitError::NotReady`] when `within` has passed, or when the future waits for something that no actor and no
+    /// timer brings. All of `within` has passed then.
     ///
     /// # Panics
     ///
@@ -375,8 +375,8 @@ impl TestSystem {
     ///
     /// # Panics
     ///
-    /// On a [`WaitError::Livelock`]; when an actor below `/user` is left running that the test has not allowed; when messages are
-    /// unaccounted for; when the system does not end. The text names them, and the seed.
+    /// On a [`WaitError::Livelock`]; when an actor below `/user` is left running that the test has not allowed; when
+    /// messages are unaccounted for; when the system does not end. The text names them, and the seed.
     #[track_caller]
     pub fn finish(mut self) -> Ledger {
         match self.end() {
@@ -473,7 +473,8 @@ impl TestSystemBuilder {
         self
     }
 
-    /// Sets the number of turns without a rest beyond which they are a [`WaitError::Livelock`], at least 1. Default: a million.
+    /// Sets the number of turns without a rest beyond which they are a [`WaitError::Livelock`], at least 1. Default: a
+    /// million.
     pub fn turn_limit(mut self, turns: u64) -> Self {
         self.turn_max = turns.max(1);
         self

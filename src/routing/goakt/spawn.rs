@@ -280,8 +280,8 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     }
 
     /// Restarts a routee that fails, up to `max_retries` times within `window`; with the next failure it ends. The
-    /// window is that of [`Strategy::within`]: it opens at the first failure. The routee keeps its name, its place and its
-    /// mailbox, and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
+    /// window is that of [`Strategy::within`]: it opens at the first failure. The routee keeps its name, its place and
+    /// its mailbox, and the message that it failed at is not handled again. GoAkt's `WithRestartRouteeOnFailure`.
     pub fn restart_on_failure_up_to(self, max_retries: u32, window: Duration) -> Self {
         self.directive("restart_on_failure", Strategy::default().max_restarts(max_retries).within(window))
     }
