@@ -4,7 +4,7 @@
 use pointsman::Ask;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AddRoutee, ConsistentHashing, GetRoutees, ManageError, Pick, ResizeTo, RouteContext, Routees,
+    AddRoutee, AdjustPoolSize, ConsistentHashing, GetRoutees, ManageError, Pick, RouteContext, Routees,
     RoutingLogic,
 };
 use pointsman::time::ManualClock;
@@ -137,9 +137,9 @@ fn changes_wait_in_their_order_until_old_tables_are_freed() {
     let _alone = alone();
     let mut pool = Pool::new(NO_LIMIT);
     let reader = Reader::begin();
-    assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
+    assert_eq!(pool.answer(pool.router.head().ask(AdjustPoolSize::To(3))).unwrap(), 3);
     pool.requests += 1;
-    let mut grown = pool.ask(ResizeTo { size: 5 });
+    let mut grown = pool.ask(AdjustPoolSize::To(5));
     let mut added = pool.ask(AddRoutee { routee: pool.router.to_ref().into() });
     let mut listed = pool.ask(GetRoutees::new());
     // The head has looked again meanwhile, and has found nothing freed.
@@ -159,9 +159,9 @@ fn changes_wait_over_a_restart_of_the_head() {
     let _alone = alone();
     let mut pool = Pool::new(NO_LIMIT);
     let reader = Reader::begin();
-    assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
+    assert_eq!(pool.answer(pool.router.head().ask(AdjustPoolSize::To(3))).unwrap(), 3);
     pool.requests += 1;
-    let mut grown = pool.ask(ResizeTo { size: 5 });
+    let mut grown = pool.ask(AdjustPoolSize::To(5));
     pool.router.kill();
     // Comes behind the failure, and so behind the restart.
     let listed = pool.ask(GetRoutees::new());
@@ -177,9 +177,9 @@ fn a_change_that_has_waited_as_long_as_it_may_is_refused_and_changes_nothing() {
     let _alone = alone();
     let mut pool = Pool::new(100 * MS);
     let reader = Reader::begin();
-    assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
+    assert_eq!(pool.answer(pool.router.head().ask(AdjustPoolSize::To(3))).unwrap(), 3);
     pool.requests += 1;
-    let grown = pool.ask(ResizeTo { size: 5 });
+    let grown = pool.ask(AdjustPoolSize::To(5));
     let refused = pool.answer(grown);
     assert!(matches!(refused, Err(ManageError::OldTables { waiting: 1, .. })), "{refused:?}");
     assert_eq!(pool.router.routees().unwrap().len(), 3);
@@ -193,9 +193,9 @@ fn a_router_that_drains_or_stops_refuses_the_changes_that_wait() {
     for drains in [true, false] {
         let mut pool = Pool::new(NO_LIMIT);
         let reader = Reader::begin();
-        assert_eq!(pool.answer(pool.router.head().ask(ResizeTo { size: 3 })).unwrap(), 3);
+        assert_eq!(pool.answer(pool.router.head().ask(AdjustPoolSize::To(3))).unwrap(), 3);
         pool.requests += 1;
-        let grown = pool.ask(ResizeTo { size: 5 });
+        let grown = pool.ask(AdjustPoolSize::To(5));
         if drains {
             pool.router.drain().unwrap();
         } else {

@@ -105,8 +105,7 @@ pub use crate::routing::ask_all::{AskEach, EachRoutee, RouteeReply};
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
 pub use crate::routing::head::messages::{
-    AddRoutee, AdjustPoolSize, AskResizer, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError,
-    RemoveRoutee, ResizeTo, RouteeInfo,
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, RouteeInfo,
 };
 pub use crate::routing::logic::RoutingLogic;
 pub use crate::routing::logics::broadcast::Broadcast;

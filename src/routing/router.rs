@@ -5,8 +5,7 @@ use crate::ask::reply::Request;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::routing::head::messages::{
-    AddRoutee, AdjustPoolSize, Drain, GetRoutees, GetRouteesInfo, Manage, ManageError, RemoveRoutee,
-    ResizeTo, RouteeInfo,
+    AddRoutee, AdjustPoolSize, Drain, GetRoutees, Manage, ManageError, RemoveRoutee, RouteeInfo,
 };
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routee;
@@ -73,7 +72,7 @@ impl<M: Send + 'static> Router<M> {
     /// [`ManageError`], also for a router that is no pool, and for size 0 unless the pool
     /// [stays when empty](super::RouterPlan::stay_when_empty).
     pub fn resize_to(&self, size: usize) -> Result<usize, ManageError> {
-        self.manage(ResizeTo { size })?
+        self.manage(AdjustPoolSize::To(size))?
     }
 
     /// Makes a pool larger by `delta` routees, or smaller if that is negative, as [`resize_to`](Self::resize_to) does,
@@ -89,7 +88,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`ManageError`], also for a router that is no pool.
     pub fn adjust(&self, delta: isize) -> Result<usize, ManageError> {
-        self.manage(AdjustPoolSize { delta })?
+        self.manage(AdjustPoolSize::By(delta))?
     }
 
     /// Adds a routee at the end of the table. The router watches the routee and never stops it. Adding it twice gives
@@ -124,7 +123,8 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`ManageError`].
     pub fn routees(&self) -> Result<Vec<ActorRef<M>>, ManageError> {
-        self.manage(GetRoutees::new())
+        let routees = self.routees_info()?;
+        Ok(routees.into_iter().map(|info| info.routee.actor().clone()).collect())
     }
 
     /// Returns the routees with their identities, whether the pool has made them, and how often they were restarted. In
@@ -150,7 +150,7 @@ impl<M: Send + 'static> Router<M> {
     ///
     /// [`ManageError`].
     pub fn routees_info(&self) -> Result<Vec<RouteeInfo<M>>, ManageError> {
-        self.manage(GetRouteesInfo::new())
+        self.manage(GetRoutees::new())
     }
 
     /// Returns the number of routees that a message which is sent now is routed among; 0 when the router has stopped.

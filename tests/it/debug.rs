@@ -7,8 +7,8 @@ use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
     AddRoutee, AdjustPoolSize, BroadcastIf, ConsistentHashing, Drain, GetRoutees, KeySink, Manage,
-    OptimalSizeExploringResizer, Random, RemoveRoutee, ResizeTo, RoundRobin, Routee, RouterValue,
-    SmallestMailbox, TailChopping, TwoChoices,
+    OptimalSizeExploringResizer, Random, RemoveRoutee, RoundRobin, Routee, RouterValue, SmallestMailbox,
+    TailChopping, TwoChoices,
 };
 use pointsman::selection::SelectError;
 use pointsman::time::ManualClock;
@@ -182,15 +182,15 @@ fn what_is_printed_of_calls_and_of_a_routers_control_names_the_request_and_shows
 
     let head = ActorRef::from_fn(move |control: Manage<u64>| sender.send(format!("{control:?}")).unwrap());
     let routee = || Routee::from(&ActorRef::from_fn(|_: u64| ()));
-    drop(head.ask(ResizeTo { size: 3 }));
-    drop(head.ask(AdjustPoolSize { delta: 3 }));
+    drop(head.ask(AdjustPoolSize::To(3)));
+    drop(head.ask(AdjustPoolSize::By(3)));
     drop(head.ask(AddRoutee { routee: routee() }));
     drop(head.ask(RemoveRoutee { routee: routee() }));
     drop(head.ask(GetRoutees::default()));
     drop(head.ask(Drain));
     assert_eq!(
         printed.try_iter().collect::<Vec<_>>(),
-        ["ResizeTo", "Adjust", "Add", "Remove", "Routees", "Drain"]
+        ["Adjust", "Adjust", "Add", "Remove", "Routees", "Drain"]
     );
 }
 

@@ -1164,7 +1164,7 @@ fn a_resize_before_the_next_message_revives_the_router() {
     router.tell(END);
     system.run_until_idle();
     assert_eq!(router.routees().unwrap(), [""; 0]);
-    let grown = router.head().ask(pointsman::routing::AdjustPoolSize { delta: 1 });
+    let grown = router.head().ask(pointsman::routing::AdjustPoolSize::By(1));
     router.tell(2u64);
     system.run_until_idle();
     assert_eq!(grown.wait().unwrap().unwrap(), 1);

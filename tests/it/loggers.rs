@@ -4,7 +4,7 @@ use crate::keyed_support::{books, lodgers, noted, to};
 use crate::logged;
 use crate::support::{LONG, Stage};
 use pointsman::prelude::*;
-use pointsman::routing::{AskResizer, Pick, Resizer, RouteContext, RouteeLoads, Routees, RoutingLogic};
+use pointsman::routing::{Manage, Pick, Resizer, RouteContext, RouteeLoads, Routees, RoutingLogic};
 use pointsman::routing::{Routee, RouterSettings};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
@@ -132,7 +132,7 @@ fn a_logger_that_panics_does_not_restart_the_routees_of_a_pool_that_cannot_be_re
         sender.send(text.to_owned()).unwrap();
         panic!("planted");
     });
-    pool.head().tell(AskResizer);
+    pool.head().tell(Manage::AskResizer);
     system.run_until_idle();
     let texts: Vec<String> = texts.try_iter().collect();
     assert_eq!(texts.len(), 1, "{texts:?}");

@@ -3,7 +3,9 @@
 use crate::support::*;
 use crate::watch::Confirming;
 use pointsman::prelude::*;
-use pointsman::routing::{ConsistentHashing, DefaultResizer, GetRoutees, Keyed, RoundRobin, Routee};
+use pointsman::routing::{
+    ConsistentHashing, DefaultResizer, GetRoutees, Keyed, RoundRobin, Routee, RouteeInfo,
+};
 use pointsman::selection::LookupError;
 use pointsman::topology::Topology;
 use pointsman::{ActorPath, DeadLetterReason, SendError};
@@ -460,7 +462,8 @@ fn references_to_routees_of_a_keyed_pool_mean_the_same_by_the_routee() {
     let routees = || {
         let asked = router.head().ask(GetRoutees::new());
         run_turns();
-        asked.wait().unwrap()
+        let actor = |info: RouteeInfo<_>| info.routee.actor().clone();
+        asked.wait().unwrap().into_iter().map(actor).collect::<Vec<_>>()
     };
     let (once, again) = (routees(), routees());
     mean_the_same(&once[0], &again[0]);
@@ -511,7 +514,8 @@ fn references_to_paths_mean_the_same_by_router_and_path() {
     let routees = |router: &Router<u32>| {
         let asked = router.head().ask(GetRoutees::new());
         run_turns();
-        asked.wait().unwrap()
+        let actor = |info: RouteeInfo<_>| info.routee.actor().clone();
+        asked.wait().unwrap().into_iter().map(actor).collect::<Vec<_>>()
     };
     let (ones, twos) = (routees(&one), routees(&two));
     mean_the_same(&ones[0], &ones[1]);

@@ -4,7 +4,7 @@ use crate::support::{LONG, Stage, child, fail, query, wait_until};
 use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AskResizer, Broadcast, ConsistentHashing, DefaultResizer, OptimalSizeExploringResizer, Pick, Resizer,
+    Broadcast, ConsistentHashing, DefaultResizer, Manage, OptimalSizeExploringResizer, Pick, Resizer,
     ResizerError, RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
     SmallestMailbox, TailChopping,
 };
@@ -571,7 +571,7 @@ fn a_resizer_sees_loads_queues_counts_and_the_clock() {
         router.routees().unwrap().iter().map(|routee| routee.queued().unwrap()).sum::<usize>() == 2
     });
     yard.clock.advance(Duration::from_secs(3));
-    router.head().tell(AskResizer);
+    router.head().tell(Manage::AskResizer);
     assert_eq!(size(&router), 3);
     let loads = looks.0.lock().unwrap().pop().expect("asked");
     let mut each: Vec<usize> = loads
@@ -581,7 +581,7 @@ fn a_resizer_sees_loads_queues_counts_and_the_clock() {
     each.sort_unstable();
     assert_eq!((each, loads.queued()), (vec![0, 1, 1], 2));
     assert_eq!((loads.messages(), loads.new_messages(), loads.now()), (5, 5, Duration::from_secs(3)));
-    router.head().tell(AskResizer);
+    router.head().tell(Manage::AskResizer);
     assert_eq!(size(&router), 3);
     assert_eq!(looks.0.lock().unwrap().pop().expect("asked").new_messages(), 0);
     drop(held);

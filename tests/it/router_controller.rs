@@ -196,7 +196,7 @@ impl Actor for Manager {
         match message {
             ManagerMsg::Grow(router) => {
                 self.0.send(router.resize_to(3).map_err(|error| error.to_string()))?;
-                ctx.ask(router.head(), AdjustPoolSize { delta: 1 }, ManagerMsg::Grown);
+                ctx.ask(router.head(), AdjustPoolSize::By(1), ManagerMsg::Grown);
             }
             ManagerMsg::Grown(size) => self.0.send(size?.map_err(|error| error.to_string()))?,
         }

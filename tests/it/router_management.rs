@@ -3,9 +3,7 @@
 use crate::router_support::*;
 use crate::support::*;
 use pointsman::prelude::*;
-use pointsman::routing::{
-    AddRoutee, AdjustPoolSize, GetRouteesInfo, ManageError, Resizer, Routee, RouteeLoads,
-};
+use pointsman::routing::{AddRoutee, AdjustPoolSize, GetRoutees, ManageError, Resizer, Routee, RouteeLoads};
 use pointsman::testkit::TestSystem;
 use pointsman::{Mailbox, OverflowPolicy, SendError};
 use std::sync::Arc;
@@ -468,7 +466,7 @@ fn a_pool_is_adjusted_to_one_routee_at_least_unless_it_may_be_empty() {
     let (make, got) = workers();
     let fixed = system.router("fixed").pool(3, make.clone()).spawn().unwrap();
     assert_eq!(fixed.adjust(-10).unwrap(), 1);
-    let asked = fixed.head().ask(AdjustPoolSize { delta: isize::MIN });
+    let asked = fixed.head().ask(AdjustPoolSize::By(isize::MIN));
     system.run_until_idle();
     assert_eq!(asked.wait().unwrap().unwrap(), 1);
     assert!(matches!(fixed.resize_to(0), Err(ManageError::EmptyPool { .. })));
@@ -502,7 +500,7 @@ fn a_router_says_how_many_routees_it_has_and_what_is_known_of_each() {
     assert_eq!(known, [(true, 0), (true, 2), (false, 0)]);
     assert_eq!(infos[2].routee.identity(), "the guest");
     assert_eq!(routees[1].untyped().unwrap().restarts(), 2);
-    let asked = router.head().ask(GetRouteesInfo::new());
+    let asked = router.head().ask(GetRoutees::new());
     system.run_until_idle();
     assert_eq!(asked.wait().unwrap().len(), 3);
     router.remove(&guest).unwrap();

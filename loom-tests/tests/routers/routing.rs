@@ -9,7 +9,7 @@ use loom::thread;
 use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::routing::{ResizeTo, RoundRobin, RoutingLogic, SmallestMailbox};
+use pointsman::routing::{AdjustPoolSize, RoundRobin, RoutingLogic, SmallestMailbox};
 use pointsman::time::ManualClock;
 // Counters that the models look at when all is over; they order nothing.
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn route_races_removal() {
         router.tell(0u32);
         let head = world.router.head().clone();
         let removal =
-            thread::spawn(move || head.ask(ResizeTo { size: 1 }).wait().is_ok_and(|done| done.is_ok()));
+            thread::spawn(move || head.ask(AdjustPoolSize::To(1)).wait().is_ok_and(|done| done.is_ok()));
         router.tell(1u32);
         assert!(removal.join().unwrap());
         let [first, second] = world.handled();

@@ -15,7 +15,7 @@ use std::ops::Deref;
 ///
 /// [`routees`](Self::routees) and [`resize_by`](Self::resize_by) wait for the router's head, as
 /// [there](crate::Router#waiting). An actor on a work-stealing worker asks the [head](crate::Router::head)
-/// instead: `ctx.ask(router.head(), AdjustPoolSize { delta: 5 }, Msg::Resized)`.
+/// instead: `ctx.ask(router.head(), AdjustPoolSize::By(5), Msg::Resized)`.
 pub struct RouterHandle<M: Send + 'static>(crate::Router<M>);
 
 impl<M: Send + 'static> RouterHandle<M> {

@@ -13,7 +13,7 @@ use crate::core::control::Terminated;
 use crate::core::strategy::Strategy;
 use crate::dispatch::may_block::without_waiting;
 use crate::failure::{Failure, guarded};
-use crate::routing::head::messages::{Manage, ManageError};
+use crate::routing::head::messages::{AdjustPoolSize, Manage, ManageError};
 use crate::routing::head::old_tables::WaitingChanges;
 use crate::routing::head::removal::watch;
 use crate::routing::head::state::{HeadState, Member};
@@ -84,15 +84,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Does what a message asks for.
     pub(crate) fn handle(&mut self, message: Manage<M>, ctx: &mut Context<Manage<M>>) {
         match message {
-            Manage::ResizeTo(call) => {
-                let size = call.request.size;
-                if let Some(outcome) = self.change(ctx, |head, ctx| head.resize_to(size, ctx)) {
-                    call.answer(|_| outcome);
-                }
-            }
             Manage::Adjust(call) => {
-                let delta = call.request.delta;
-                if let Some(outcome) = self.change(ctx, |head, ctx| head.adjust(delta, ctx)) {
+                let size = call.request;
+                let outcome = self.change(ctx, |head, ctx| match size {
+                    AdjustPoolSize::By(delta) => head.adjust(delta, ctx),
+                    AdjustPoolSize::To(size) => head.resize_to(size, ctx),
+                });
+                if let Some(outcome) = outcome {
                     call.answer(|_| outcome);
                 }
             }
@@ -110,11 +108,6 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
                 }
             }
             Manage::Routees(call) => {
-                let list =
-                    self.head_state.list().into_iter().map(|member| member.routee.actor().clone()).collect();
-                call.answer(|_| list);
-            }
-            Manage::RouteesInfo(call) => {
                 let list = self.head_state.list().into_iter().map(Member::into_info).collect();
                 call.answer(|_| list);
             }
@@ -123,7 +116,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
                     call.answer(|_| ());
                 }
             }
-            Manage::AskResizer(_) => self.ask_resizer(ctx),
+            Manage::AskResizer => self.ask_resizer(ctx),
         }
     }
 

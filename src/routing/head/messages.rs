@@ -1,7 +1,6 @@
 //! The messages that a router's head takes, and the errors of its answers.
 
 use crate::ask::reply::{Call, Request};
-use crate::core::actor_ref::ActorRef;
 use crate::core::error::SpawnError;
 use crate::routing::routees::Routee;
 use std::fmt;
@@ -33,7 +32,7 @@ use std::marker::PhantomData;
 ///     fn receive(&mut self, message: MasterMsg, ctx: &mut Context<MasterMsg>) -> HandlerResult {
 ///         match message {
 ///             MasterMsg::Busy => {
-///                 ctx.ask(self.workers.head(), AdjustPoolSize { delta: 2 }, MasterMsg::Grown);
+///                 ctx.ask(self.workers.head(), AdjustPoolSize::By(2), MasterMsg::Grown);
 ///             }
 ///             // A message that is sent from here on meets the new routees, too.
 ///             MasterMsg::Grown(size) => assert_eq!(size??, 6),
@@ -51,8 +50,6 @@ use std::marker::PhantomData;
 #[non_exhaustive]
 pub enum Manage<M: Send + 'static> {
     /// Change a pool's size.
-    ResizeTo(Call<ResizeTo>),
-    /// Change a pool's size by a number.
     Adjust(Call<AdjustPoolSize>),
     /// Add a routee.
     Add(Call<AddRoutee<M>>),
@@ -60,29 +57,27 @@ pub enum Manage<M: Send + 'static> {
     Remove(Call<RemoveRoutee<M>>),
     /// List the routees.
     Routees(Call<GetRoutees<M>>),
-    /// List the routees with their identities and restarts.
-    RouteesInfo(Call<GetRouteesInfo<M>>),
     /// End the router without loss.
     Drain(Call<Drain>),
-    /// Ask the resizer.
-    AskResizer(AskResizer),
+    /// Ask the pool's resizer now, as a tick does. A router without a resizer ignores it.
+    ///
+    /// For resizers that look at something outside the pool, and are to be asked when that has changed:
+    /// `router.head().tell(Manage::AskResizer)`.
+    AskResizer,
 }
 
-/// Make a pool's size `size`; the reply is the size after. See
-/// [`Router::resize_to`](crate::routing::Router::resize_to).
+/// Change a pool's size; the reply is the size after.
+#[doc(alias = "ResizeTo")]
 #[derive(Debug, Clone, Copy)]
-pub struct ResizeTo {
-    /// The size wanted, at least 1 unless the pool [stays when empty](crate::routing::RouterPlan::stay_when_empty).
-    pub size: usize,
-}
-
-/// Make a pool larger, or smaller, by `delta` routees; the reply is the size after. See
-/// [`Router::adjust`](crate::routing::Router::adjust).
-#[derive(Debug, Clone, Copy)]
-pub struct AdjustPoolSize {
-    /// How many more, or if negative, fewer: down to 1, or to 0 if the pool
-    /// [stays when empty](crate::routing::RouterPlan::stay_when_empty) or its resizer allows that.
-    pub delta: isize,
+pub enum AdjustPoolSize {
+    /// Make the pool larger by so many routees, or if negative, smaller: down to 1, or to 0 if the pool
+    /// [stays when empty](crate::routing::RouterPlan::stay_when_empty) or its resizer allows that. See
+    /// [`Router::adjust`](crate::routing::Router::adjust).
+    By(isize),
+    /// Make the pool's size this, at least 1 unless the pool
+    /// [stays when empty](crate::routing::RouterPlan::stay_when_empty). See
+    /// [`Router::resize_to`](crate::routing::Router::resize_to).
+    To(usize),
 }
 
 /// End the router without loss; the reply comes when it refuses messages. See
@@ -105,7 +100,9 @@ pub struct RemoveRoutee<M: Send + 'static> {
     pub routee: Routee<M>,
 }
 
-/// List the routees.
+/// List the routees with their identities and restarts; the reply is a list of [`RouteeInfo`] in the order of the table.
+/// See [`Router::routees_info`](crate::routing::Router::routees_info).
+#[doc(alias = "GetRouteesInfo")]
 #[derive(Debug, Clone, Copy)]
 pub struct GetRoutees<M>(PhantomData<fn(M)>);
 
@@ -122,24 +119,6 @@ impl<M> Default for GetRoutees<M> {
     }
 }
 
-/// List the routees with their identities and restarts. See
-/// [`Router::routees_info`](crate::routing::Router::routees_info).
-#[derive(Debug, Clone, Copy)]
-pub struct GetRouteesInfo<M>(PhantomData<fn(M)>);
-
-impl<M> GetRouteesInfo<M> {
-    /// The request.
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<M> Default for GetRouteesInfo<M> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// A routee as the head lists it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -151,10 +130,6 @@ pub struct RouteeInfo<M: Send + 'static> {
     /// How often the actor behind it was restarted; 0 where there is none, or several. (GoAkt counts restarts, too:
     /// `RestartCount`.)
     pub restarts: u32,
-}
-
-impl Request for ResizeTo {
-    type Reply = Result<usize, ManageError>;
 }
 
 impl Request for AdjustPoolSize {
@@ -174,23 +149,7 @@ impl<M: Send + 'static> Request for RemoveRoutee<M> {
 }
 
 impl<M: Send + 'static> Request for GetRoutees<M> {
-    type Reply = Vec<ActorRef<M>>;
-}
-
-impl<M: Send + 'static> Request for GetRouteesInfo<M> {
     type Reply = Vec<RouteeInfo<M>>;
-}
-
-impl<M: Send + 'static> From<Call<GetRouteesInfo<M>>> for Manage<M> {
-    fn from(call: Call<GetRouteesInfo<M>>) -> Self {
-        Manage::RouteesInfo(call)
-    }
-}
-
-impl<M: Send + 'static> From<Call<ResizeTo>> for Manage<M> {
-    fn from(call: Call<ResizeTo>) -> Self {
-        Manage::ResizeTo(call)
-    }
 }
 
 impl<M: Send + 'static> From<Call<AdjustPoolSize>> for Manage<M> {
@@ -226,14 +185,12 @@ impl<M: Send + 'static> From<Call<GetRoutees<M>>> for Manage<M> {
 impl<M: Send + 'static> fmt::Debug for Manage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Manage::ResizeTo(_) => "ResizeTo",
             Manage::Adjust(_) => "Adjust",
             Manage::Add(_) => "Add",
             Manage::Remove(_) => "Remove",
             Manage::Routees(_) => "Routees",
-            Manage::RouteesInfo(_) => "RouteesInfo",
             Manage::Drain(_) => "Drain",
-            Manage::AskResizer(_) => "AskResizer",
+            Manage::AskResizer => "AskResizer",
         })
     }
 }
@@ -341,10 +298,3 @@ impl fmt::Display for ManageError {
 }
 
 impl std::error::Error for ManageError {}
-
-/// Ask the pool's resizer now, as a tick does. A router without a resizer ignores it.
-///
-/// For resizers that look at something outside the pool, and are to be asked when that has changed:
-/// `router.head().tell(AskResizer)`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AskResizer;

@@ -144,10 +144,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         ctx: &mut Context<Manage<M>>,
     ) -> Option<Manage<M>> {
         let changes = match message {
-            Manage::ResizeTo(_) | Manage::Adjust(_) | Manage::Add(_) | Manage::Remove(_) => true,
+            Manage::Adjust(_) | Manage::Add(_) | Manage::Remove(_) => true,
             // A list of the routees comes behind the changes that were asked for before.
-            Manage::Routees(_) | Manage::RouteesInfo(_) => false,
-            Manage::Drain(_) | Manage::AskResizer(_) => return Some(message),
+            Manage::Routees(_) => false,
+            Manage::Drain(_) | Manage::AskResizer => return Some(message),
         };
         let within = self.head_state.old_tables.within;
         let must_wait = !self.waiting.list.is_empty() || (changes && !within.is_zero() && self.is_full());
@@ -180,7 +180,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         let pause = self.waiting.pause.take().unwrap_or(PAUSE_MIN);
         let before = self.waiting.list.len();
         while let Some((until, message)) = self.waiting.list.pop_front() {
-            let changes = !matches!(message, Manage::Routees(_) | Manage::RouteesInfo(_));
+            let changes = !matches!(message, Manage::Routees(_));
             if changes && ctx.now() < until && !self.head_state.is_ending() && self.is_full() {
                 self.waiting.list.push_front((until, message));
                 break;

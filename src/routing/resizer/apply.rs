@@ -5,7 +5,7 @@ use crate::actor::context::Context;
 use crate::core::actor_ref::RecipientLoad;
 use crate::failure::guarded;
 use crate::routing::head::head::Head;
-use crate::routing::head::messages::{AskResizer, Manage};
+use crate::routing::head::messages::Manage;
 use crate::routing::head::state::HeadState;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::{Initial, RouterPlan};
@@ -162,7 +162,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     pub(crate) fn begin_ticks(&self, ctx: &mut Context<Manage<M>>) {
         let Some(resizing) = &self.head_state.shared.info.resizing else { return };
         if let Some(every) = resizing.resizer.tick() {
-            ctx.every(every, || Manage::AskResizer(AskResizer));
+            ctx.every(every, || Manage::AskResizer);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The [`Resizer`] trait: it decides how many routees a pool has.
 
-use crate::routing::head::messages::AskResizer;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::settings::resizer_error::ResizerError;
 use std::sync::Arc as StdArc;
@@ -114,12 +113,6 @@ impl<R: Resizer + ?Sized> Resizer for StdArc<R> {
 
     fn check(&self) -> Result<(), ResizerError> {
         (**self).check()
-    }
-}
-
-impl<M: Send + 'static> From<AskResizer> for crate::routing::head::messages::Manage<M> {
-    fn from(ask: AskResizer) -> Self {
-        crate::routing::head::messages::Manage::AskResizer(ask)
     }
 }
 
