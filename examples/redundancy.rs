@@ -16,7 +16,7 @@
 
 use pointsman::SendError;
 use pointsman::prelude::*;
-use pointsman::routing::{Pick, RoundRobin, RouteContext, Routees, RouterValue, RoutingLogic};
+use pointsman::routing::{RoundRobin, RouteContext, Routees, RouterValue, RoutingLogic};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ struct Redundancy {
 }
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Redundancy {
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         self.in_turn.select(message, routees, cx)
     }
 

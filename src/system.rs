@@ -236,13 +236,13 @@ impl SystemBuilder {
     /// ```
     /// use pointsman::prelude::*;
     /// use pointsman::settings::Deployment;
-    /// use pointsman::routing::{Pick, RouteContext, RouterSettings, Routees, RoutingLogic};
+    /// use pointsman::routing::{RouteContext, RouterSettings, Routees, RoutingLogic};
     ///
     /// /// All to one routee.
     /// struct Favourite(usize);
     /// impl RoutingLogic<u64> for Favourite {
-    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
+    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Option<usize> {
+    ///         if self.0 < routees.len() { Some(self.0) } else { None }
     ///     }
     /// }
     ///

@@ -4,7 +4,7 @@
 use pointsman::Ask;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AddRoutee, AdjustPoolSize, ConsistentHashing, GetRoutees, ManageError, Pick, RouteContext, Routees,
+    AddRoutee, AdjustPoolSize, ConsistentHashing, GetRoutees, ManageError, RouteContext, Routees,
     RoutingLogic,
 };
 use pointsman::time::ManualClock;
@@ -41,12 +41,12 @@ struct Lingers {
 }
 
 impl RoutingLogic<u64> for Lingers {
-    fn select(&self, message: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
         if *message == 1 {
             let _ = self.reading.send(());
             let _ = self.go_on.lock().unwrap().recv();
         }
-        Pick::One(0)
+        Some(0)
     }
 }
 

@@ -2,7 +2,7 @@
 //! all systems.
 
 use pointsman::prelude::*;
-use pointsman::routing::{Pick, RouteContext, Routee, Routees, RoutingLogic};
+use pointsman::routing::{RouteContext, Routee, Routees, RoutingLogic};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,8 +33,8 @@ impl Drop for Counted {
 }
 
 impl RoutingLogic<u64> for Counting {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(0)
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(0)
     }
     fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         self.0.fetch_add(1, Ordering::Relaxed);

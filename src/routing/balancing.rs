@@ -14,7 +14,6 @@ use crate::dispatch::shared_queue::{AtBound, Bound, Pushed, Refused};
 use crate::mailbox::kind::{Mailbox, MailboxFault, OverflowPolicy};
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::pick::Pick;
 use crate::routing::plan::{Initial, MakeWith, NewRoutee, RouteeSettings, RouterPlan};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
@@ -254,8 +253,8 @@ impl<M: Send + 'static> Balancing<M> {
 
 impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
     /// Never called: [`route`](Self::route) takes every message.
-    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &M, _: &Routees<M>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
 
     #[inline]

@@ -4,7 +4,6 @@
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
@@ -16,16 +15,16 @@ use std::any::Any;
 ///
 /// ```
 /// use pointsman::prelude::*;
-/// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+/// use pointsman::routing::{RouteContext, Routees, RoutingLogic};
 ///
 /// /// Even numbers left, odd numbers right.
 /// struct ByParity;
 ///
 /// impl RoutingLogic<u64> for ByParity {
-///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Option<usize> {
 ///         match routees.len() {
-///             0 => Pick::None,
-///             n => Pick::One(*number as usize % 2 % n),
+///             0 => None,
+///             n => Some(*number as usize % 2 % n),
 ///         }
 ///     }
 /// }
@@ -47,11 +46,13 @@ use std::any::Any;
 /// single other routee by [`select`](Self::select), whatever `route` does. Where `select` picks none it is a dead
 /// letter.
 pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
-    /// Chooses a routee. An index that does not exist makes the message a dead letter with that reason.
+    /// Chooses a routee by its index in the table. With `None` the message becomes a dead letter, or comes back to
+    /// `try_tell`; so it does with an index that does not exist, and has that reason.
     ///
     /// Called again, with a higher [`RouteContext::refusals`], when the chosen routee has stopped, or is a router that
     /// is empty or full; as often as there are routees. Only a routee that this method chooses gets the message.
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick;
+    #[doc(alias = "Pick")]
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize>;
 
     /// Routes a message. By default: [`select`](Self::select), and once more for each routee that turns out to have
     /// stopped. A logic that needs the message by value (to clone it, say) overrides this, and delivers by
@@ -135,7 +136,7 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
 /// A logic that is chosen when the program runs.
 impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> {
     #[inline]
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         (**self).select(message, routees, cx)
     }
 
@@ -201,8 +202,8 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     cx: &RouteContext<'_>,
 ) -> Result<(), SendError<M>> {
     match logic.select(&message, routees, cx) {
-        Pick::One(index) => deliver_to(index, message, routees, cx),
-        Pick::None => Err(SendError::NoRoutee(message)),
+        Some(index) => deliver_to(index, message, routees, cx),
+        None => Err(SendError::NoRoutee(message)),
     }
 }
 
@@ -238,8 +239,8 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     for refusals in 1..=routees.len() {
         cx.refusals.set(refusals);
         let index = match logic.select(&message, routees, cx) {
-            Pick::One(index) => index,
-            Pick::None => break,
+            Some(index) => index,
+            None => break,
         };
         match deliver_to(index, message, routees, cx) {
             Err(SendError::Closed(refused)) => message = refused,

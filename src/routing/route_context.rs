@@ -25,7 +25,6 @@ use crate::core::ledger::ThreadCounters;
 use crate::core::recipient::DeliveryStatus;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
-use crate::routing::pick::Pick;
 use crate::routing::routees::Routees;
 use crate::routing::router_info::RouterInfo;
 use crate::sync::HashSet;
@@ -284,7 +283,7 @@ impl<'a> RouteContext<'a> {
 
     /// Returns the first routee that has not stopped, behind the routee that has refused last, going round: repeated
     /// calls try all routees in turn.
-    pub(crate) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Pick {
+    pub(crate) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Option<usize> {
         match self.refused_by.get() + 1 {
             next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
             _ => routees.first_open(0),

@@ -7,7 +7,6 @@ use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::failure::guarded;
 use crate::routing::path_routee::{WrittenPath, path_ref};
-use crate::routing::pick::Pick;
 use crate::routing::router_info::RouterInfo;
 use crate::selection::selection::Found;
 use crate::util::panic::drop_guarded;
@@ -212,18 +211,15 @@ impl<M: Send + 'static> Routees<M> {
 
     /// Returns the routee that a logic has picked; `None` if it has picked none, or an index that does not exist.
     #[inline]
-    pub fn picked(&self, pick: Pick) -> Option<&Routee<M>> {
-        match pick {
-            Pick::One(index) => self.get(index),
-            Pick::None => None,
-        }
+    pub fn picked(&self, pick: Option<usize>) -> Option<&Routee<M>> {
+        self.get(pick?)
     }
 
     /// Returns the first routee from `start` on, going round, that has not stopped: a logic that draws at random goes
     /// on there when the routee that it drew has stopped. `start` is below [`len`](Self::len).
-    pub(crate) fn first_open(&self, start: usize) -> Pick {
+    pub(crate) fn first_open(&self, start: usize) -> Option<usize> {
         let is_open = |index: &usize| self.get(*index).is_some_and(|routee| !routee.actor.is_closed());
-        (start..self.len()).chain(0..start).find(is_open).map_or(Pick::None, Pick::One)
+        (start..self.len()).chain(0..start).find(is_open)
     }
 
     /// Whether no routee lives, so that no routee could have taken a message.

@@ -5,7 +5,7 @@ use crate::router_support::shy;
 use crate::support::*;
 use pointsman::ask::{Answerable, Attempt};
 use pointsman::prelude::*;
-use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+use pointsman::routing::{RouteContext, Routees, RoutingLogic};
 use pointsman::topology::SendMode;
 use pointsman::{AnyActorRef, DeadLetterReason};
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl pointsman::actor::Recipient<u64> for Explodes {
 /// Panics at 1, lets every other message fall.
 struct Careless;
 impl RoutingLogic<u64> for Careless {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
     fn route(
         &self,

@@ -7,7 +7,7 @@ use pointsman::group::{GroupConfig, RestartPolicy, WhileRestarting};
 use pointsman::pattern::{Backoff, Behavior};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    ConsistentHashing, KeySink, Pick, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
+    ConsistentHashing, KeySink, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
     RouterSettings, RouterValue, RoutingLogic,
 };
 use pointsman::shutdown::Phase;
@@ -400,8 +400,8 @@ fn the_parts_of_a_system_that_is_not_built_are_dropped_each_for_itself() {
 struct Armed(#[allow(dead_code)] Bomb); // for its drop
 
 impl RoutingLogic<u32> for Armed {
-    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Pick {
-        Pick::One(0)
+    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Option<usize> {
+        Some(0)
     }
 }
 
@@ -676,8 +676,8 @@ fn who_is_too_late_for_a_callback_is_told_so_though_it_panics() {
 struct Unsound(#[allow(dead_code)] Bomb); // for its drop
 
 impl RoutingLogic<u32> for Unsound {
-    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Pick {
-        Pick::None
+    fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Option<usize> {
+        None
     }
     fn check(&self) -> Result<(), String> {
         Err("it is unsound".to_owned())

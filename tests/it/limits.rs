@@ -5,7 +5,7 @@ use pointsman::ask::Expiring;
 use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, Keyed, Pick, RoundRobin, RouteContext, RouteeReply, Routees, RouterPlan, RoutingLogic,
+    Broadcast, Keyed, RoundRobin, RouteContext, RouteeReply, Routees, RouterPlan, RoutingLogic,
     ScatterGatherFirstCompleted,
 };
 use pointsman::time::ManualClock;
@@ -311,14 +311,14 @@ fn a_question_that_is_given_up_before_there_is_room_is_a_dead_letter() {
 struct First(Mutex<Sender<()>>);
 
 impl First {
-    fn choose(&self, routees: usize, cx: &RouteContext<'_>) -> Pick {
+    fn choose(&self, routees: usize, cx: &RouteContext<'_>) -> Option<usize> {
         let _ = self.0.lock().expect("nobody panics with it").send(());
-        if cx.refusals() < routees { Pick::One(cx.refusals()) } else { Pick::None }
+        if cx.refusals() < routees { Some(cx.refusals()) } else { None }
     }
 }
 
 impl RoutingLogic<Msg> for First {
-    fn select(&self, _: &Msg, routees: &Routees<Msg>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &Msg, routees: &Routees<Msg>, cx: &RouteContext<'_>) -> Option<usize> {
         self.choose(routees.len(), cx)
     }
 }
@@ -338,7 +338,7 @@ fn doubled_by_key(reply_to: ReplyTo<u32>) -> Mail {
 }
 
 impl RoutingLogic<Mail> for First {
-    fn select(&self, message: &Mail, routees: &Routees<Mail>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &Mail, routees: &Routees<Mail>, cx: &RouteContext<'_>) -> Option<usize> {
         assert_eq!(message.key, KEY);
         self.choose(routees.len(), cx)
     }

@@ -4,7 +4,7 @@ use crate::keyed_support::{books, lodgers, noted, to};
 use crate::logged;
 use crate::support::{LONG, Stage};
 use pointsman::prelude::*;
-use pointsman::routing::{Manage, Pick, Resizer, RouteContext, RouteeLoads, Routees, RoutingLogic};
+use pointsman::routing::{Manage, Resizer, RouteContext, RouteeLoads, Routees, RoutingLogic};
 use pointsman::routing::{Routee, RouterSettings};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
@@ -56,8 +56,8 @@ fn a_logger_that_panics_keeps_no_actor_from_being_created() {
 struct NotThree;
 
 impl RoutingLogic<()> for NotThree {
-    fn select(&self, (): &(), routees: &Routees<()>, cx: &RouteContext<'_>) -> Pick {
-        if cx.refusals() == 0 && !routees.is_empty() { Pick::One(0) } else { Pick::None }
+    fn select(&self, (): &(), routees: &Routees<()>, cx: &RouteContext<'_>) -> Option<usize> {
+        if cx.refusals() == 0 && !routees.is_empty() { Some(0) } else { None }
     }
 
     fn prepare(&self, routees: &[Routee<()>]) -> Option<Box<dyn Any + Send + Sync>> {

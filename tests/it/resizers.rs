@@ -4,8 +4,8 @@ use crate::support::{LONG, Stage, child, fail, query, wait_until};
 use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, DefaultResizer, Manage, OptimalSizeExploringResizer, Pick, Resizer,
-    ResizerError, RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
+    Broadcast, ConsistentHashing, DefaultResizer, Manage, OptimalSizeExploringResizer, Resizer, ResizerError,
+    RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
     SmallestMailbox, TailChopping,
 };
 use pointsman::testkit::TestSystem;
@@ -288,12 +288,12 @@ struct SlowChoice {
 }
 
 impl RoutingLogic<u64> for SlowChoice {
-    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
         if *number == 3 && routees.len() > 1 {
             self.chosen.lock().unwrap().send(()).unwrap();
             self.go.lock().unwrap().recv_timeout(LONG).unwrap();
         }
-        Pick::One((*number as usize % 2).min(routees.len() - 1))
+        Some((*number as usize % 2).min(routees.len() - 1))
     }
 }
 

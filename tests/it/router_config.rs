@@ -6,7 +6,7 @@ use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Balancing, Broadcast, ConsistentHashing, DefaultResizer, HashKey, ManageError,
-    OptimalSizeExploringResizer, Pick, Random, ResizerError, RoundRobin, RouteContext, Routees, RouterPlan,
+    OptimalSizeExploringResizer, Random, ResizerError, RoundRobin, RouteContext, Routees, RouterPlan,
     RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::settings::Deployment;
@@ -597,8 +597,8 @@ fn a_router_from_the_configuration_needs_a_section_that_says_what_it_is() {
 struct Favourite(usize);
 
 impl<M: Send + 'static> RoutingLogic<M> for Favourite {
-    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Pick {
-        if self.0 < routees.len() { Pick::One(self.0) } else { Pick::None }
+    fn select(&self, _: &M, routees: &Routees<M>, _: &RouteContext<'_>) -> Option<usize> {
+        if self.0 < routees.len() { Some(self.0) } else { None }
     }
 }
 
@@ -669,8 +669,8 @@ struct Founder {
 }
 
 impl RoutingLogic<Job> for Founder {
-    fn select(&self, _: &Job, routees: &Routees<Job>, _: &RouteContext) -> Pick {
-        routees.len().checked_sub(1).map_or(Pick::None, Pick::One)
+    fn select(&self, _: &Job, routees: &Routees<Job>, _: &RouteContext) -> Option<usize> {
+        routees.len().checked_sub(1)
     }
     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<Job>>>, String> {
         self.count.map(|count| (0..count).map(|index| (self.make)(system, index)).collect()).transpose()
@@ -749,8 +749,8 @@ fn a_group_by_configuration_takes_a_logic_that_makes_its_routees_itself() {
 struct Direct(ActorRef<Job>);
 
 impl RoutingLogic<Job> for Direct {
-    fn select(&self, _: &Job, _: &Routees<Job>, _: &RouteContext) -> Pick {
-        Pick::None
+    fn select(&self, _: &Job, _: &Routees<Job>, _: &RouteContext) -> Option<usize> {
+        None
     }
     fn route(&self, job: Job, _: &Routees<Job>, cx: &RouteContext<'_>) -> Result<(), SendError<Job>> {
         cx.deliver(&self.0, job)

@@ -5,7 +5,7 @@ use crate::support::*;
 use pointsman::SpawnError;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    AdjustPoolSize, ManageError, Pick, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
+    AdjustPoolSize, ManageError, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
 };
 use pointsman::selection::LookupError;
 use pointsman::testkit::TestSystem;
@@ -19,10 +19,10 @@ use std::sync::mpsc::{Sender, channel};
 struct Favourite(AtomicUsize);
 
 impl RoutingLogic<u64> for Favourite {
-    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
         match routees.len() {
-            0 => Pick::None,
-            count => Pick::One(self.0.load(Ordering::Relaxed) % count),
+            0 => None,
+            count => Some(self.0.load(Ordering::Relaxed) % count),
         }
     }
 }
@@ -156,8 +156,8 @@ fn a_controller_begins_when_the_router_routes() {
 struct Picky;
 
 impl RoutingLogic<u64> for Picky {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
     fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         panic!("planted")

@@ -5,7 +5,7 @@ use crate::support::*;
 use pointsman::actor::RecipientLoad;
 use pointsman::mailbox::MailboxRequirement;
 use pointsman::prelude::*;
-use pointsman::routing::{ManageError, Pick, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
+use pointsman::routing::{ManageError, RouteContext, Routee, Routees, RouterSettings, RoutingLogic};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, Mailbox, SendError, SpawnError};
@@ -272,8 +272,8 @@ fn heads_and_routees_run_where_they_are_told_to_and_unknown_places_are_refused_b
 struct HeadThread(Arc<Mutex<String>>);
 
 impl RoutingLogic<u64> for HeadThread {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
     fn prepare(&self, _: &[Routee<u64>]) -> Option<Box<dyn std::any::Any + Send + Sync>> {
         *self.0.lock().unwrap() = std::thread::current().name().unwrap_or_default().to_owned();
@@ -316,8 +316,8 @@ fn impossible_pools_are_refused_before_anything_begins_and_the_name_is_free() {
 struct Broken;
 
 impl RoutingLogic<u64> for Broken {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
     fn prepare(&self, routees: &[Routee<u64>]) -> Option<Box<dyn std::any::Any + Send + Sync>> {
         assert!(routees.is_empty(), "planted");

@@ -7,8 +7,8 @@ use pointsman::ask::{Answerable, Attempt, AttemptEnd};
 use pointsman::pattern::Listeners;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, BroadcastIf, Pick, Random, RemoveRoutee, RoundRobin, RouteContext, Routee, Routees,
-    RouterPlan, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
+    Broadcast, BroadcastIf, Random, RemoveRoutee, RoundRobin, RouteContext, Routee, Routees, RouterPlan,
+    RouterValue, RoutingLogic, ScatterGatherFirstCompleted, TailChopping,
 };
 use pointsman::testkit::TestSystem;
 use pointsman::{Mailbox, OverflowPolicy, SendError};
@@ -480,8 +480,8 @@ fn a_copy_that_a_topology_sends_to_several_groups_is_a_copy() {
 struct Later;
 
 impl RoutingLogic<u64> for Later {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(0)
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(0)
     }
 
     fn route(
@@ -543,8 +543,8 @@ fn an_own_routee_that_is_listed_by_another_reference_is_forgotten_when_it_has_le
 struct Wrong(AtomicUsize);
 
 impl RoutingLogic<u64> for Wrong {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(0)
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(0)
     }
     fn route(
         &self,

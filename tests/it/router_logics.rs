@@ -6,9 +6,9 @@ use pointsman::SendError;
 use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Pick, Random, RoundRobin,
-    RouteContext, Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox,
-    TailChopping, TwoChoices, WithoutKey,
+    Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Random, RoundRobin, RouteContext,
+    Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping,
+    TwoChoices, WithoutKey,
 };
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -639,8 +639,8 @@ fn messages_for_all_go_to_all_and_the_others_by_the_logic() {
 fn a_predicate_for_broadcasts_leaves_the_load_to_the_logic_that_it_stands_before() {
     struct Loaded;
     impl RoutingLogic<u64> for Loaded {
-        fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-            Pick::None
+        fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+            None
         }
         fn load(&self, _: &Routees<u64>) -> RecipientLoad {
             RecipientLoad::Busy { queued: 42 }
@@ -728,8 +728,8 @@ fn a_logic_has_the_name_by_which_settings_ask_for_it() {
     }
     struct Nameless;
     impl RoutingLogic<Call<Get>> for Nameless {
-        fn select(&self, _: &Call<Get>, _: &Routees<Call<Get>>, _: &RouteContext<'_>) -> Pick {
-            Pick::None
+        fn select(&self, _: &Call<Get>, _: &Routees<Call<Get>>, _: &RouteContext<'_>) -> Option<usize> {
+            None
         }
     }
     type Named = (Option<&'static str>, Box<dyn RoutingLogic<Call<Get>>>);

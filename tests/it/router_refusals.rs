@@ -6,7 +6,7 @@ use pointsman::actor::Recipient;
 use pointsman::ask::{Answerable, Attempt};
 use pointsman::prelude::*;
 use pointsman::routing::{
-    ConsistentHashing, ManageError, Pick, Random, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
+    ConsistentHashing, ManageError, Random, RoundRobin, RouteContext, Routee, Routees, RoutingLogic,
     SmallestMailbox, TailChopping, TwoChoices,
 };
 use pointsman::testkit::TestSystem;
@@ -135,8 +135,8 @@ fn full_router(system: &TestSystem, name: &str) -> ActorRef<u64> {
 struct First;
 
 impl RoutingLogic<u64> for First {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(0)
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(0)
     }
 }
 
@@ -165,8 +165,8 @@ fn where_a_router_is_full_the_smallest_mailbox_is_the_smallest_of_the_others() {
 struct ByParity;
 
 impl RoutingLogic<u64> for ByParity {
-    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(*number as usize % routees.len())
+    fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(*number as usize % routees.len())
     }
 }
 

@@ -315,7 +315,7 @@ impl RoutingLogic<u64> for Around {
         message: &u64,
         routees: &pointsman::routing::Routees<u64>,
         cx: &pointsman::routing::RouteContext<'_>,
-    ) -> pointsman::routing::Pick {
+    ) -> Option<usize> {
         self.0.select(message, routees, cx)
     }
 }

@@ -4,7 +4,7 @@ use crate::support::{LONG, panic_of, wait_until};
 use pointsman::actor::Recipient;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, Pick, RoundRobin, RouteContext, Routee, Routees, RouterValue, RoutingLogic,
+    Broadcast, ConsistentHashing, RoundRobin, RouteContext, Routee, Routees, RouterValue, RoutingLogic,
 };
 use pointsman::{DeadLetterReason, SendError};
 use std::collections::HashMap;
@@ -293,7 +293,7 @@ struct Redundancy {
 }
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Redundancy {
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         self.each.select(message, routees, cx)
     }
 
@@ -327,8 +327,8 @@ fn redundancy_goes_round_three_at_a_time() {
 /// Makes the routee of each message for it.
 struct Fresh(Got);
 impl RoutingLogic<u64> for Fresh {
-    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::None
+    fn select(&self, _: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        None
     }
     fn route(&self, message: u64, _: &Routees<u64>, cx: &RouteContext<'_>) -> Result<(), SendError<u64>> {
         let (number, got) = (message as usize, self.0.clone());

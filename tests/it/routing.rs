@@ -3,7 +3,7 @@
 use crate::support::wait_until;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, ManageError, Pick, Random, RouteContext, Routee, Routees, RoutingLogic,
+    Broadcast, ConsistentHashing, ManageError, Random, RouteContext, Routee, Routees, RoutingLogic,
     SmallestMailbox,
 };
 use pointsman::time::ManualClock;
@@ -301,13 +301,13 @@ fn a_router_is_its_reference() {
 /// Panics while it prepares a table of the forbidden size.
 struct PanicsAtSize(Arc<AtomicU64>);
 impl RoutingLogic<u64> for PanicsAtSize {
-    fn select(&self, message: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
         assert_eq!(
             routees.prepared::<usize>(),
             Some(&routees.len()),
             "list and what was prepared are of one table"
         );
-        Pick::One(*message as usize % routees.len())
+        Some(*message as usize % routees.len())
     }
     fn prepare(&self, routees: &[Routee<u64>]) -> Option<Box<dyn Any + Send + Sync>> {
         assert_ne!(routees.len() as u64, self.0.load(Ordering::Relaxed), "the forbidden size");
@@ -502,13 +502,13 @@ struct ComesLate {
 }
 
 impl RoutingLogic<u64> for ComesLate {
-    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
         if routees.is_empty() {
             self.asked.send(()).unwrap();
             self.come.lock().unwrap().recv_timeout(LONG).unwrap();
-            return Pick::None;
+            return None;
         }
-        Pick::One(0)
+        Some(0)
     }
 }
 
@@ -535,15 +535,15 @@ fn a_message_that_finds_nobody_is_routed_again_if_somebody_has_come_meanwhile() 
 
 struct OutOfRange;
 impl RoutingLogic<u64> for OutOfRange {
-    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        Pick::One(routees.len() + 5)
+    fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        Some(routees.len() + 5)
     }
 }
 
 struct Panics;
 impl RoutingLogic<u64> for Panics {
-    fn select(&self, message: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Pick {
-        if *message == 13 { panic!("13") } else { Pick::One(0) }
+    fn select(&self, message: &u64, _: &Routees<u64>, _: &RouteContext<'_>) -> Option<usize> {
+        if *message == 13 { panic!("13") } else { Some(0) }
     }
 }
 

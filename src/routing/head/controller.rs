@@ -40,7 +40,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+    /// use pointsman::routing::{RouteContext, Routees, RoutingLogic};
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicUsize, Ordering};
     ///
@@ -48,10 +48,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// #[derive(Default)]
     /// struct Favourite(AtomicUsize);
     /// impl RoutingLogic<u64> for Favourite {
-    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
+    ///     fn select(&self, _: &u64, routees: &Routees<u64>, _: &RouteContext) -> Option<usize> {
     ///         match routees.len() {
-    ///             0 => Pick::None,
-    ///             n => Pick::One(self.0.load(Ordering::Relaxed) % n),
+    ///             0 => None,
+    ///             n => Some(self.0.load(Ordering::Relaxed) % n),
     ///         }
     ///     }
     /// }

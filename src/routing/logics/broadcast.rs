@@ -3,7 +3,6 @@
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 
@@ -34,7 +33,7 @@ pub struct Broadcast;
 
 impl<M: Clone + Send + 'static> RoutingLogic<M> for Broadcast {
     /// Called only for a leftover of a routee, which was for that routee alone: any other routee gets it.
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         cx.next_in_turn(routees)
     }
 

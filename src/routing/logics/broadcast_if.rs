@@ -3,7 +3,6 @@
 use crate::core::actor_ref::RecipientLoad;
 use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::pick::Pick;
 use crate::routing::plan::RouterPlan;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
@@ -32,7 +31,7 @@ where
     L: RoutingLogic<M>,
     F: Fn(&M) -> bool + Send + Sync + 'static,
 {
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         self.logic.select(message, routees, cx)
     }
 

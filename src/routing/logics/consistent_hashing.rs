@@ -7,7 +7,6 @@ use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::hash_key::{HashKey, KeySink};
 use crate::routing::logics::hash_ring::{Ring, VIRTUAL_NODES, VIRTUAL_NODES_MAX};
 use crate::routing::logics::thread_rng::Generators;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
@@ -197,22 +196,22 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
 
     #[cold]
     #[inline(never)]
-    fn select_without_key(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick
+    fn select_without_key(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize>
     where
         M: Send + 'static,
     {
         let Some(anyone) = &self.anyone else {
             self.warn(cx);
-            return Pick::None;
+            return None;
         };
         if routees.is_empty() {
             // A table without routees has an empty ring, too.
-            return Pick::None;
+            return None;
         }
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        Pick::One(anyone.draw(cx, |generator| generator.random_range(0..routees.len())))
+        Some(anyone.draw(cx, |generator| generator.random_range(0..routees.len())))
     }
 
     #[cold]
@@ -252,8 +251,8 @@ where
     M: Send + 'static,
     F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static,
 {
-    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
-        let Some(ring) = routees.prepared::<Ring>() else { return Pick::None };
+    fn select(&self, message: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
+        let ring = routees.prepared::<Ring>()?;
         let hash = match &self.hasher {
             None => {
                 let mut sink = KeySink::new();
@@ -262,11 +261,10 @@ where
             Some(hash) => self.hash_by(&**hash, message),
         };
         let Some(hash) = hash else { return self.select_without_key(routees, cx) };
-        let owner = match cx.refusals() {
+        match cx.refusals() {
             0 => ring.owner(hash),
             refused => ring.successors(hash).nth(refused),
-        };
-        owner.map_or(Pick::None, Pick::One)
+        }
     }
 
     fn prepare(&self, routees: &[Routee<M>]) -> Option<Box<dyn Any + Send + Sync>> {

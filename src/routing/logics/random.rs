@@ -2,7 +2,6 @@
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use rand::RngExt;
@@ -53,14 +52,14 @@ impl Default for Random {
 
 impl<M: Send + 'static> RoutingLogic<M> for Random {
     #[inline(always)]
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         if routees.is_empty() {
-            return Pick::None;
+            return None;
         }
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        Pick::One(self.0.draw(cx, |generator| generator.random_range(0..routees.len())))
+        Some(self.0.draw(cx, |generator| generator.random_range(0..routees.len())))
     }
 
     fn name(&self) -> Option<&str> {

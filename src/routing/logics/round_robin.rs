@@ -12,7 +12,6 @@
 //! has a clone, and goes on with the cursor of its own.
 
 use crate::routing::logic::RoutingLogic;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::sync::CachePadded;
@@ -107,25 +106,23 @@ impl Default for RoundRobin {
 
 impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
     #[inline(always)]
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         let count = routees.len();
         if count == 0 {
-            return Pick::None;
+            return None;
         }
         match &self.0 {
-            Cursor::PerSender(senders, _) if !cx.is_of_value() => {
-                Pick::One(with_cursors(|actor| match actor {
-                    None => senders.of_thread(count),
-                    Some((_, cursors)) => {
-                        let start = || Position::at(senders.of_thread(count));
-                        plain(&mut cursors.of(&senders.identity, start).index, count)
-                    }
-                }))
-            }
+            Cursor::PerSender(senders, _) if !cx.is_of_value() => Some(with_cursors(|actor| match actor {
+                None => senders.of_thread(count),
+                Some((_, cursors)) => {
+                    let start = || Position::at(senders.of_thread(count));
+                    plain(&mut cursors.of(&senders.identity, start).index, count)
+                }
+            })),
             Cursor::PerSender(senders, handed) if cx.refusals() > 0 => {
                 handed.pick_again(&senders.identity, routees, cx)
             }
-            Cursor::PerSender(senders, handed) => Pick::One(with_cursors(|actor| match actor {
+            Cursor::PerSender(senders, handed) => Some(with_cursors(|actor| match actor {
                 None => {
                     handed.note_thread();
                     handed.next(count)
@@ -142,7 +139,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
             })),
             Cursor::Keeping(senders) => {
                 let advance = |position: Position| advance(position, count, |index| address(routees, index));
-                Pick::One(with_cursors(|actor| match actor {
+                Some(with_cursors(|actor| match actor {
                     None => senders.of_thread(advance).0,
                     Some((_, cursors)) => {
                         let position = cursors.of(&senders.identity, || senders.of_thread(advance).1);
@@ -153,7 +150,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                 }))
             }
             Cursor::Shared(cursor) => match next(cursor, count) {
-                index if cx.refusals() == 0 => Pick::One(index),
+                index if cx.refusals() == 0 => Some(index),
                 // Other senders advance the cursor too: from here on it may never come to the routee that lives.
                 _ => cx.next_in_turn(routees),
             },
@@ -271,7 +268,7 @@ impl Handed {
         identity: &StdArc<()>,
         routees: &Routees<M>,
         cx: &RouteContext<'_>,
-    ) -> Pick {
+    ) -> Option<usize> {
         let by_own = with_cursors(|actor| match actor {
             None => {
                 self.note_thread();
@@ -283,10 +280,10 @@ impl Handed {
             }
         });
         if let Some(index) = by_own {
-            return Pick::One(index);
+            return Some(index);
         }
         let pick = cx.next_in_turn(routees);
-        if let Pick::One(index) = pick {
+        if let Some(index) = pick {
             // Unless other senders have moved it meanwhile, the cursor goes on behind that routee. Ordering: Relaxed;
             // only the count matters.
             let _ = self.index.compare_exchange(

@@ -5,7 +5,6 @@ use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast;
 use crate::routing::logics::first_reply::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;
@@ -114,7 +113,7 @@ impl Default for ScatterGatherFirstCompleted {
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFirstCompleted {
     /// Called only for a leftover of a routee, which was for that routee alone: any other routee gets it.
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         cx.next_in_turn(routees)
     }
 

@@ -2,7 +2,6 @@
 
 use crate::core::actor_ref::RecipientLoad;
 use crate::routing::logic::RoutingLogic;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::util::per_thread::PerThread;
@@ -52,10 +51,10 @@ impl SmallestMailbox {
 
 impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     #[inline(always)]
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         let count = routees.len();
         if count == 0 {
-            return Pick::None;
+            return None;
         }
         if cx.has_passed_over() {
             // Its load may be the smallest again.
@@ -73,7 +72,7 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
         match best {
             Some(index) => {
                 self.starts.with(Cell::new, |start| start.set(index + 1));
-                Pick::One(index)
+                Some(index)
             }
             None => first_of_the_empty(routees, cx),
         }
@@ -108,11 +107,11 @@ fn least<M: Send + 'static>(
 
 /// Returns the routee with the least to do of those that were not passed over; of equals the first.
 #[cold]
-fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
     let others = (0..routees.len()).filter(|index| !cx.was_passed_over(*index));
     let ranked = others.map(|index| (routees.load(index).rank(), index));
     match ranked.filter(|(rank, _)| *rank < RecipientLoad::Closed.rank()).min() {
-        Some((_, index)) => Pick::One(index),
+        Some((_, index)) => Some(index),
         None => first_of_the_empty(routees, cx),
     }
 }
@@ -120,12 +119,12 @@ fn least_of_the_others<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContex
 /// Returns a router without routees that has not stopped, and was not passed over. No other routee is there, and by
 /// this message the router learns that it is wanted, and may grow.
 #[cold]
-fn first_of_the_empty<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+fn first_of_the_empty<M: Send + 'static>(routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
     let is_empty = |index: &usize| {
         let routee = routees.get(*index).map(Routee::actor);
         routee.is_some_and(|routee| routee.is_router() && !routee.is_closed()) && !cx.was_passed_over(*index)
     };
-    (0..routees.len()).find(is_empty).map_or(Pick::None, Pick::One)
+    (0..routees.len()).find(is_empty)
 }
 
 impl fmt::Debug for SmallestMailbox {

@@ -7,7 +7,6 @@ use crate::routing::logics::first_reply::{
     Rules, Shuffled, TailPolicy, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
 };
 use crate::routing::logics::thread_rng::Generators;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;
@@ -146,14 +145,12 @@ impl Default for TailChopping {
 
 impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
     /// Called only for a leftover of a routee: any other routee gets it.
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        match self.order(routees, cx).next() {
-            Some(index) => routees.first_open(index as usize),
-            None => Pick::None,
-        }
+        let first = self.order(routees, cx).next()?;
+        routees.first_open(first as usize)
     }
 
     fn route(&self, mut message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {

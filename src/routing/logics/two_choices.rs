@@ -2,7 +2,6 @@
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
-use crate::routing::pick::Pick;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use rand::RngExt;
@@ -57,10 +56,10 @@ impl Default for TwoChoices {
 
 impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
     #[inline(always)]
-    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Pick {
+    fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
         let count = routees.len();
         if count < 2 {
-            return if count == 0 { Pick::None } else { Pick::One(0) };
+            return if count == 0 { None } else { Some(0) };
         }
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
@@ -72,7 +71,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
             (first, other + usize::from(other >= first))
         });
         let list = routees.as_slice();
-        Pick::One(if list[second].actor().rank() < list[first].actor().rank() { second } else { first })
+        Some(if list[second].actor().rank() < list[first].actor().rank() { second } else { first })
     }
 
     fn name(&self) -> Option<&str> {

@@ -64,7 +64,7 @@ impl RouterBuilder {
     /// # #[cfg(feature = "config")]
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use pointsman::prelude::*;
-    /// use pointsman::routing::{Pick, RouteContext, Routees, RoutingLogic};
+    /// use pointsman::routing::{RouteContext, Routees, RoutingLogic};
     /// # struct Worker;
     /// # impl Actor for Worker {
     /// #     type Message = u64;
@@ -74,8 +74,8 @@ impl RouterBuilder {
     /// /// One routee for the even numbers, and one for the odd.
     /// struct ByParity;
     /// impl RoutingLogic<u64> for ByParity {
-    ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Pick {
-    ///         if routees.len() == 2 { Pick::One(*number as usize % 2) } else { Pick::None }
+    ///     fn select(&self, number: &u64, routees: &Routees<u64>, _: &RouteContext) -> Option<usize> {
+    ///         if routees.len() == 2 { Some(*number as usize % 2) } else { None }
     ///     }
     ///     fn own_routees(&self, system: &SystemRef) -> Result<Option<Vec<ActorRef<u64>>>, String> {
     ///         let made = ["even", "odd"].map(|name| system.actor(name).spawn(|| Worker));
