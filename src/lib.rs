@@ -192,7 +192,7 @@ pub mod supervision {
     pub use crate::core::strategy::{Directive, Strategy};
     pub use crate::failure::{Failure, FailureKind};
     pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
-    pub use crate::settings::backoff_error::BackoffError;
+    pub use crate::settings::setting_error::SettingError;
 }
 
 /// Timers: of an actor, and of code outside actors.

@@ -3,7 +3,7 @@
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
-use crate::settings::backoff_error::BackoffError;
+use crate::settings::setting_error::SettingError;
 use std::fmt;
 use std::time::Duration;
 
@@ -189,19 +189,30 @@ pub enum SpawnError {
         /// The fault of the settings.
         fault: String,
     },
-    /// A pool's resizer has settings that make no sense, or the router is no pool.
+    /// A pool's resizer has settings that make no sense.
     Resizer {
         /// The router's path.
         path: String,
         /// The fault of the settings.
-        fault: crate::settings::resizer_error::ResizerError,
+        fault: SettingError,
+    },
+    /// A resizer was given to a group, which makes no routees.
+    ResizerOfGroup {
+        /// The router's path.
+        path: String,
+    },
+    /// A resizer was given to a pool whose routees [share one queue](crate::routing::Balancing), so that their own
+    /// mailboxes show no load.
+    ResizerOfSharedQueue {
+        /// The router's path.
+        path: String,
     },
     /// The settings of a group are invalid.
     Group {
         /// The group's path.
         path: String,
         /// The fault of the settings.
-        fault: String,
+        fault: SettingError,
     },
     /// The system's settings for the router at this path are impossible for it.
     Section {
@@ -226,7 +237,7 @@ pub enum SpawnError {
     /// A thread that the actor needs could not be started.
     Thread(StartError),
     /// The backoff of a supervisor is invalid.
-    Backoff(BackoffError),
+    Backoff(SettingError),
 }
 
 impl fmt::Display for SpawnError {
@@ -264,6 +275,15 @@ impl fmt::Display for SpawnError {
             }
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
+            SpawnError::ResizerOfGroup { path } => write!(
+                f,
+                "resizer of {path}: a group makes no routees: leave the resizer out, or make the router a pool"
+            ),
+            SpawnError::ResizerOfSharedQueue { path } => write!(
+                f,
+                "resizer of {path}: the routees of a balancing pool share one queue, so their loads say nothing: leave \
+                 the resizer out, or make it another pool"
+            ),
             SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
             SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
@@ -285,7 +305,7 @@ impl std::error::Error for SpawnError {
             SpawnError::Thread(error) => Some(error),
             SpawnError::Backoff(error) => Some(error),
             SpawnError::Mailbox { fault, .. } => Some(fault),
-            SpawnError::Resizer { fault, .. } => Some(fault),
+            SpawnError::Resizer { fault, .. } | SpawnError::Group { fault, .. } => Some(fault),
             SpawnError::RouteePath { error, .. } => Some(error),
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! The delays before restarts: those of a restart policy and of a backoff supervisor.
 
+use crate::settings::setting_error::SettingError;
 use std::time::Duration;
 
 /// The delays before the restarts of an actor in a row: `min × factorⁿ` before the n-th, counted from 0, and no longer
@@ -19,8 +20,13 @@ impl RestartDelay {
         Self { min, max, factor: 2.0 }
     }
 
-    pub(crate) fn is_in_order(&self) -> bool {
-        self.min <= self.max
+    /// Refuses a longest delay that is shorter than the shortest; `longest` names that setting.
+    pub(crate) fn check(&self, longest: &str) -> Result<(), SettingError> {
+        let Self { min, max, .. } = self;
+        if min <= max {
+            return Ok(());
+        }
+        Err(SettingError::new(longest, format_args!("{max:?}"), format!("at least the shortest, {min:?}")))
     }
 
     /// Returns the delay of the restart after `count` others.

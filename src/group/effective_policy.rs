@@ -6,30 +6,8 @@ use crate::group::key::GroupKey;
 use crate::group::key_entry::KeyEntry;
 use crate::group::restart_policy::RestartPolicy;
 use crate::group::state::GroupState;
+use crate::settings::setting_error::SettingError;
 use crate::sync::lock;
-use std::fmt;
-
-/// A policy error says that a restart policy makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PolicyError {
-    /// The fault in the policy.
-    pub fault: String,
-}
-
-impl PolicyError {
-    pub(crate) fn check(policy: Option<&RestartPolicy>) -> Result<(), Self> {
-        policy.map_or(Ok(()), RestartPolicy::check).map_err(|fault| Self { fault })
-    }
-}
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "restart policy: {}", self.fault)
-    }
-}
-
-impl std::error::Error for PolicyError {}
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     pub(crate) fn policy_of(&self, key_entry: &KeyEntry<K>) -> RestartPolicy {
@@ -49,8 +27,8 @@ impl<M: Send + 'static, K: GroupKey> Group<M, K> {
     ///
     /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::group::GroupPlan::spawn).
     /// Nothing changes then.
-    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), PolicyError> {
-        PolicyError::check(policy.as_ref())?;
+    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), SettingError> {
+        policy.as_ref().map_or(Ok(()), RestartPolicy::check)?;
         *lock(&self.group_state.configured_policy) = policy;
         Ok(())
     }

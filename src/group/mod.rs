@@ -71,7 +71,6 @@ pub(crate) mod config_hooks;
 
 pub use crate::group::builder::{GroupBuilder, GroupPlan, Singleton};
 pub use crate::group::config::GroupConfig;
-pub use crate::group::effective_policy::PolicyError;
 pub use crate::group::group::Group;
 pub use crate::group::key::GroupKey;
 pub use crate::group::key_entry::SpawnCause;
@@ -79,3 +78,4 @@ pub use crate::group::key_routing::KeyRoute;
 pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 pub use crate::group::router_state::RouterState;
 pub use crate::group::status::{ActorStatus, StatusReport};
+pub use crate::settings::setting_error::SettingError;

@@ -1,6 +1,7 @@
 //! A restart policy says when an actor of a group comes again, and how long that waits.
 
 use crate::core::restart_delay::RestartDelay;
+use crate::settings::setting_error::SettingError;
 use std::time::Duration;
 
 /// A restart policy says whether an actor of a group that has failed or ended comes again, and after which wait.
@@ -100,19 +101,16 @@ impl RestartPolicy {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
-        if !self.delay.is_in_order() {
-            let RestartDelay { min, max, .. } = self.delay;
-            return Err(format!(
-                "longest wait before a restart {max:?}: must be at least the shortest, {min:?}"
-            ));
-        }
+    pub(crate) fn check(&self) -> Result<(), SettingError> {
+        self.delay.check("longest wait before a restart")?;
         // Each restart would begin the count anew: an actor that fails at once would be restarted at once, for ever.
         match self.max_retries {
-            Some(count @ 1..) if self.when != When::Never && self.lived_enough().is_zero() => Err(format!(
-                "at most {count} restarts in a row, of which each begins the count anew: say by auto_reset how long an \
-                 actor has to live for that"
-            )),
+            Some(count @ 1..) if self.when != When::Never && self.lived_enough().is_zero() => {
+                let allowed = format!(
+                    "above 0, since each of at most {count} restarts in a row would begin the count anew"
+                );
+                Err(SettingError::new("auto_reset", 0, allowed))
+            }
             _ => Ok(()),
         }
     }
@@ -219,9 +217,8 @@ mod tests {
         assert_eq!(waits(at_once, &[0; 9]), [Some(0.0); 9], "it would never be given up");
         let fault = at_once.check().expect_err("no restart counts");
         assert_eq!(
-            fault,
-            "at most 2 restarts in a row, of which each begins the count anew: say by auto_reset how long an actor has \
-             to live for that"
+            fault.to_string(),
+            "auto_reset 0: must be above 0, since each of at most 2 restarts in a row would begin the count anew"
         );
         assert!(at_once.auto_reset(Duration::ZERO).check().is_err());
         let counted = at_once.auto_reset(SECOND);

@@ -8,6 +8,7 @@ use crate::group::key_entry::{KeyEntry, SpawnCause};
 use crate::group::restart_policy::RestartPolicy;
 use crate::group::status::ActorStatus;
 use crate::group::supervision::GroupSupervisor;
+use crate::settings::setting_error::SettingError;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
@@ -115,11 +116,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// The error says what is wrong with the policy, as at [`GroupPlan::spawn`](crate::group::GroupPlan::spawn).
     /// Nothing changes then.
-    pub fn set_restart_policy(
-        &self,
-        policy: Option<RestartPolicy>,
-    ) -> Result<(), crate::group::effective_policy::PolicyError> {
-        crate::group::effective_policy::PolicyError::check(policy.as_ref())?;
+    pub fn set_restart_policy(&self, policy: Option<RestartPolicy>) -> Result<(), SettingError> {
+        policy.as_ref().map_or(Ok(()), RestartPolicy::check)?;
         if let Some(report) = self.group_report() {
             report.report_policy(&self.me().any_local(), policy);
         }

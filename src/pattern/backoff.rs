@@ -24,7 +24,7 @@ use crate::core::recipient::{Custom, DeliveryStatus, OwnRecipient};
 use crate::core::restart_delay::RestartDelay;
 use crate::core::strategy::{Directive, RestartHistory, RestartLimit, Strategy};
 use crate::core::system::SystemRef;
-use crate::settings::backoff_error::BackoffError;
+use crate::settings::setting_error::SettingError;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::util::panic::Guarded;
 use crate::util::reclaim;
@@ -197,21 +197,21 @@ impl<M: Send + 'static> Backoff<M> {
         self
     }
 
-    fn check(&self) -> Result<(), BackoffError> {
+    fn check(&self) -> Result<(), SettingError> {
         let RestartDelay { min, max, .. } = self.delay;
         if min.is_zero() {
-            return Err(BackoffError::ZeroMin);
+            return Err(SettingError::new("shortest delay", 0, "above 0"));
         }
-        if !self.delay.is_in_order() {
-            return Err(BackoffError::MaxBelowMin { min, max });
-        }
+        self.delay.check("longest delay")?;
         if !(0.0..=1.0).contains(&self.jitter) {
-            return Err(BackoffError::Jitter { jitter: self.jitter });
+            return Err(SettingError::new("jitter", self.jitter, "between 0 and 1"));
         }
         match self.reset {
-            Reset::After(after) if !(min..=max).contains(&after) => {
-                Err(BackoffError::Reset { after, min, max })
-            }
+            Reset::After(after) if !(min..=max).contains(&after) => Err(SettingError::new(
+                "reset after",
+                format_args!("{after:?}"),
+                format!("between {min:?} and {max:?}, or manual"),
+            )),
             _ => Ok(()),
         }
     }

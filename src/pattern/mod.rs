@@ -23,4 +23,4 @@ pub use crate::pattern::behavior::{Behavior, Behaviors, Handled};
 pub use crate::pattern::inbox::{Inbox, InboxError};
 pub use crate::pattern::listeners::{ListenerMessage, Listeners};
 pub use crate::pattern::pipe::PipeError;
-pub use crate::settings::backoff_error::BackoffError;
+pub use crate::settings::setting_error::SettingError;

@@ -145,11 +145,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             return Err(SpawnError::Logic { path: path(), fault: fault.to_owned() });
         }
         if let Some(resizer) = &self.resizer {
-            crate::routing::resizer::apply::check(&***resizer, &self.members, self.settings.queue.is_some())
-                .map_err(|fault| SpawnError::Resizer { path: path(), fault })?;
+            let shares_queue = self.settings.queue.is_some();
+            crate::routing::resizer::apply::check(&***resizer, &self.members, shares_queue, &path)?;
         }
         self.settings.mailbox.check(&path)?;
-        self.logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault })?;
+        self.logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault: fault.to_string() })?;
         system.check_dispatcher(self.head_dispatcher.as_deref())?;
         system.check_dispatcher(self.settings.dispatcher.as_deref())?;
         match &self.members {

@@ -7,6 +7,7 @@ use crate::core::system::SystemRef;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
+use crate::settings::setting_error::SettingError;
 use std::any::Any;
 
 /// Chooses a routee for each message.
@@ -89,8 +90,8 @@ pub trait RoutingLogic<M: Send + 'static>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A text that says the fault, the value and the bound.
-    fn check(&self) -> Result<(), String> {
+    /// The error says the setting, its value, and the allowed values.
+    fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
 
@@ -157,7 +158,7 @@ impl<M: Send + 'static, L: RoutingLogic<M> + ?Sized> RoutingLogic<M> for Box<L> 
         (**self).load(routees)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         (**self).check()
     }
 

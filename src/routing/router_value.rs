@@ -7,6 +7,7 @@ use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::routing::router_info::RouterInfo;
+use crate::settings::setting_error::SettingError;
 use crate::util::panic::drop_guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -88,13 +89,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// # Errors
     ///
-    /// [`LogicError`] if the logic's settings are invalid.
-    pub fn new(system: &SystemRef, logic: L) -> Result<Self, LogicError> {
+    /// [`SettingError`] if the logic's settings are [invalid](RoutingLogic::check).
+    pub fn new(system: &SystemRef, logic: L) -> Result<Self, SettingError> {
         if let Err(fault) = logic.check() {
             // Dropped before the error lies where it is returned: there the error would be leaked if this drop
             // panicked.
             drop_guarded(logic);
-            return Err(LogicError { fault });
+            return Err(fault);
         }
         let nobody = system.dead_letters_ref::<M>().any_local();
         let info = RouterInfo::of_value::<M>(nobody, system.core().next_uid());
@@ -222,19 +223,3 @@ impl<M: Send + 'static, L> fmt::Debug for RouterValue<M, L> {
         f.debug_struct("RouterValue").field("routees", &self.routees).finish_non_exhaustive()
     }
 }
-
-/// The error for a logic with invalid settings; see [`RoutingLogic::check`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogicError {
-    /// A text that says the fault.
-    pub fault: String,
-}
-
-impl fmt::Display for LogicError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "routing logic: {}", self.fault)
-    }
-}
-
-impl std::error::Error for LogicError {}

@@ -1,7 +1,7 @@
 //! The resizers of this crate as data, for code and for settings: their parameters, and the memory of the exploring one.
 //! Their decisions are in `routing/resizer`.
 
-use crate::settings::resizer_error::ResizerError;
+use crate::settings::setting_error::SettingError;
 use crate::sync::Mutex;
 #[cfg(feature = "config")]
 use crate::util::values::{CountU64, Span, Usize};
@@ -268,46 +268,46 @@ pub(crate) struct Streak {
 
 impl DefaultResizer {
     /// Says which parameter has a value that is not allowed.
-    pub(crate) fn check_parameters(&self) -> Result<(), ResizerError> {
+    pub(crate) fn check_parameters(&self) -> Result<(), SettingError> {
         check_bounds(self.lower_bound, self.upper_bound)?;
-        ResizerError::unless_rate("rampup_rate", self.rampup_rate)?;
+        SettingError::unless_rate("rampup_rate", self.rampup_rate)?;
         if self.backoff_threshold > 1.0 || self.backoff_threshold.is_nan() {
-            return Err(ResizerError::parameter("backoff_threshold", self.backoff_threshold, "at most 1"));
+            return Err(SettingError::new("backoff_threshold", self.backoff_threshold, "at most 1"));
         }
-        ResizerError::unless_rate("backoff_rate", self.backoff_rate)?;
+        SettingError::unless_rate("backoff_rate", self.backoff_rate)?;
         if self.messages_per_resize == 0 {
-            return Err(ResizerError::parameter("messages_per_resize", 0, "at least 1"));
+            return Err(SettingError::new("messages_per_resize", 0, "at least 1"));
         }
         if self.without_ticks {
             return Ok(());
         }
-        ResizerError::unless_positive("tick_interval", self.tick_interval)
+        SettingError::unless_positive("tick_interval", self.tick_interval)
     }
 }
 
 impl OptimalSizeExploringResizer {
     /// Says which parameter has a value that is not allowed.
-    pub(crate) fn check_parameters(&self) -> Result<(), ResizerError> {
+    pub(crate) fn check_parameters(&self) -> Result<(), SettingError> {
         check_bounds(self.lower_bound, self.upper_bound)?;
-        ResizerError::unless_share(
+        SettingError::unless_share(
             "chance_of_ramping_down_when_full",
             self.chance_of_ramping_down_when_full,
         )?;
-        ResizerError::unless_positive("action_interval", self.action_interval)?;
-        ResizerError::unless_rate("explore_step_size", self.explore_step_size)?;
-        ResizerError::unless_share("chance_of_exploration", self.chance_of_exploration)?;
-        ResizerError::unless_share("downsize_ratio", self.downsize_ratio)?;
+        SettingError::unless_positive("action_interval", self.action_interval)?;
+        SettingError::unless_rate("explore_step_size", self.explore_step_size)?;
+        SettingError::unless_share("chance_of_exploration", self.chance_of_exploration)?;
+        SettingError::unless_share("downsize_ratio", self.downsize_ratio)?;
         if self.optimization_range < 2 {
-            return Err(ResizerError::parameter("optimization_range", self.optimization_range, "at least 2"));
+            return Err(SettingError::new("optimization_range", self.optimization_range, "at least 2"));
         }
-        ResizerError::unless_share("weight_of_latest_metric", self.weight_of_latest_metric)
+        SettingError::unless_share("weight_of_latest_metric", self.weight_of_latest_metric)
     }
 }
 
 /// Checks the bounds, which both resizers have.
-fn check_bounds(lower: usize, upper: usize) -> Result<(), ResizerError> {
+fn check_bounds(lower: usize, upper: usize) -> Result<(), SettingError> {
     if upper < lower {
-        return Err(ResizerError::parameter("upper_bound", upper, format!("at least lower_bound, {lower}")));
+        return Err(SettingError::new("upper_bound", upper, format!("at least lower_bound, {lower}")));
     }
     Ok(())
 }

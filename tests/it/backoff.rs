@@ -3,7 +3,7 @@
 use crate::support::*;
 use pointsman::Directive;
 use pointsman::actor::RecipientLoad;
-use pointsman::pattern::{Backoff, BackoffError, BackoffSupervisor};
+use pointsman::pattern::{Backoff, BackoffSupervisor, SettingError};
 use pointsman::prelude::*;
 use pointsman::{SendError, SpawnError, SystemBuilder};
 use std::cell::Cell;
@@ -487,13 +487,16 @@ fn settings_that_make_no_sense_are_refused_and_leave_nothing_behind() {
         other => panic!("{other:?}"),
     };
     let (min, max) = (SECOND, 2 * SECOND);
-    assert_eq!(refused(Backoff::on_stop(Duration::ZERO, max)), BackoffError::ZeroMin);
-    assert_eq!(refused(Backoff::on_stop(max, min)), BackoffError::MaxBelowMin { min: max, max: min });
-    assert_eq!(refused(Backoff::on_stop(min, max).jitter(1.5)), BackoffError::Jitter { jitter: 1.5 });
-    assert!(matches!(refused(Backoff::on_stop(min, max).jitter(f64::NAN)), BackoffError::Jitter { .. }));
-    let after = 3 * SECOND;
-    let error = refused(Backoff::on_failure(min, max).reset_after(after));
-    assert_eq!(error, BackoffError::Reset { after, min, max });
+    let shortest = SettingError::new("shortest delay", 0, "above 0");
+    assert_eq!(refused(Backoff::on_stop(Duration::ZERO, max)), shortest);
+    let longest = SettingError::new("longest delay", "1s", "at least the shortest, 2s");
+    assert_eq!(refused(Backoff::on_stop(max, min)), longest);
+    let jitter = |value: f64| SettingError::new("jitter", value, "between 0 and 1");
+    for value in [1.5, f64::NAN] {
+        assert_eq!(refused(Backoff::on_stop(min, max).jitter(value)), jitter(value));
+    }
+    let error = refused(Backoff::on_failure(min, max).reset_after(3 * SECOND));
+    assert_eq!(error, SettingError::new("reset after", "3s", "between 1s and 2s, or manual"));
     assert_eq!(error.to_string(), "reset after 3s: must be between 1s and 2s, or manual");
     assert_eq!(stage.system.living_actors(), living);
     // A child that cannot be made takes its supervisor along.

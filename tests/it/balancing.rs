@@ -6,7 +6,7 @@ use crate::support::{
 use pointsman::actor::RecipientLoad;
 use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
-use pointsman::routing::{Balancing, DefaultResizer, ManageError, ResizerError, RouterPlan};
+use pointsman::routing::{Balancing, DefaultResizer, ManageError, RouterPlan};
 use pointsman::testkit::TestSystem;
 use pointsman::time::ManualClock;
 use pointsman::{DeadLetterReason, SendError, SpawnError};
@@ -772,7 +772,7 @@ fn what_is_wrong_with_a_pool_is_told_when_it_is_made() {
         assert!(fault, "{error}");
     }
     let resized = plan(&stage.system, &stage.log, 1).resizer(DefaultResizer::new()).spawn().unwrap_err();
-    let fault = matches!(resized, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
+    let fault = matches!(resized, SpawnError::ResizerOfSharedQueue { .. });
     assert!(fault && resized.to_string().contains("leave the resizer out"), "{resized}");
     assert_eq!(stage.system.living_actors(), living);
     // The mailboxes of the routees themselves may be of any kind.

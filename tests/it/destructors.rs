@@ -8,7 +8,7 @@ use pointsman::pattern::{Backoff, Behavior};
 use pointsman::prelude::*;
 use pointsman::routing::{
     ConsistentHashing, KeySink, Resizer, RoundRobin, RouteContext, RouteeLoads, Routees, RouterPlan,
-    RouterSettings, RouterValue, RoutingLogic,
+    RouterSettings, RouterValue, RoutingLogic, SettingError,
 };
 use pointsman::shutdown::Phase;
 use std::fmt;
@@ -679,8 +679,8 @@ impl RoutingLogic<u32> for Unsound {
     fn select(&self, _: &u32, _: &Routees<u32>, _: &RouteContext) -> Option<usize> {
         None
     }
-    fn check(&self) -> Result<(), String> {
-        Err("it is unsound".to_owned())
+    fn check(&self) -> Result<(), SettingError> {
+        Err(SettingError::new("soundness", "none", "some"))
     }
 }
 

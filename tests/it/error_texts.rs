@@ -6,12 +6,11 @@ use pointsman::ask::AttemptEnd;
 use pointsman::dispatch::{DispatcherKind, StartError};
 use pointsman::mailbox::MailboxFault;
 use pointsman::path::{NameError, PathError};
-use pointsman::pattern::{BackoffError, PipeError};
+use pointsman::pattern::{Backoff, PipeError};
 use pointsman::prelude::*;
 use pointsman::routing::goakt::RouterError;
 use pointsman::routing::{
-    ManageError, ResizerError, Ring, RingError, RoundRobin, RouterValue, ScatterGatherFirstCompleted,
-    SectionFault,
+    ManageError, Ring, RoundRobin, RouterValue, ScatterGatherFirstCompleted, SectionFault, SettingError,
 };
 use pointsman::selection::{LookupError, SelectError};
 use pointsman::testkit::TestSystem;
@@ -261,7 +260,7 @@ fn a_router_in_goakts_words_that_is_not_spawned_is_named_with_its_fault() {
 fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it() {
     let path = || "/user/a".to_owned();
     let name = NameError::Character { name: "a b".into(), character: ' ', position: 1 };
-    let resizer = || ResizerError::parameter("target", -1, "at least 0");
+    let setting = || SettingError::new("target", -1, "at least 0");
     for (error, parts, behind) in [
         (SpawnError::from(name.clone()), &["\"a b\"", "' ' at byte 1"][..], Some(name.to_string())),
         (
@@ -270,9 +269,9 @@ fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it(
             Some(MailboxFault::ZeroCapacity.to_string()),
         ),
         (
-            SpawnError::Backoff(BackoffError::ZeroMin),
-            &["backoff supervisor", "shortest delay 0", "above 0"],
-            Some(BackoffError::ZeroMin.to_string()),
+            SpawnError::Backoff(setting()),
+            &["backoff supervisor", "target -1", "at least 0"],
+            Some(setting().to_string()),
         ),
         (
             SpawnError::RouteePath { router: path(), error: path_error("b") },
@@ -280,9 +279,24 @@ fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it(
             Some(path_error("b").to_string()),
         ),
         (
-            SpawnError::Resizer { path: path(), fault: resizer() },
-            &["resizer of /user/a", "target is -1", "at least 0"],
-            Some(resizer().to_string()),
+            SpawnError::Resizer { path: path(), fault: setting() },
+            &["resizer of /user/a", "target -1", "at least 0"],
+            Some(setting().to_string()),
+        ),
+        (
+            SpawnError::Group { path: path(), fault: setting() },
+            &["group /user/a", "target -1", "at least 0"],
+            Some(setting().to_string()),
+        ),
+        (
+            SpawnError::ResizerOfGroup { path: path() },
+            &["resizer of /user/a", "a group makes no routees", "make the router a pool"],
+            None,
+        ),
+        (
+            SpawnError::ResizerOfSharedQueue { path: path() },
+            &["resizer of /user/a", "share one queue", "make it another pool"],
+            None,
         ),
         (SpawnError::ZeroCapacity { path: path() }, &["capacity 0 for /user/a", "at least 1"], None),
         (
@@ -308,23 +322,30 @@ fn an_actor_that_is_not_spawned_is_named_with_its_fault_and_the_fault_behind_it(
 
 #[test]
 fn a_backoff_that_makes_no_sense_says_which_value_and_its_bounds() {
-    let max_below = BackoffError::MaxBelowMin { min: 2 * SECOND, max: SECOND };
+    let system = TestSystem::new();
+    let refused = |backoff: Backoff<Call<Price>>| {
+        system.actor("a").spawn_backoff(backoff, |_: &mut Context<_>| Clerk::Forgets).unwrap_err()
+    };
     assert_say(&[
-        (&BackoffError::ZeroMin, &["shortest delay 0", "above 0"]),
-        (&max_below, &["longest delay 1s", "at least the shortest, 2s"]),
-        (&BackoffError::Jitter { jitter: 1.5 }, &["jitter 1.5", "between 0 and 1"]),
+        (&refused(Backoff::on_stop(Duration::ZERO, SECOND)), &["shortest delay 0", "above 0"]),
+        (&refused(Backoff::on_stop(2 * SECOND, SECOND)), &["longest delay 1s", "at least the shortest, 2s"]),
+        (&refused(Backoff::on_stop(SECOND, SECOND).jitter(1.5)), &["jitter 1.5", "between 0 and 1"]),
     ]);
+    system.finish();
 }
 
 #[test]
 fn a_ring_that_cannot_be_says_who_has_no_points_or_how_many_there_would_be() {
     let none = Ring::new([("a", 1), ("b", 0)]).unwrap_err();
-    assert_eq!(none, RingError::NoVirtualNodes { identity: "b".into() });
+    assert_eq!(
+        none,
+        SettingError::new("virtual nodes of member \"b\"", 0, "at least 1, or it would own no key")
+    );
     let many = Ring::new([("a", u32::MAX), ("b", 1)]).unwrap_err();
-    assert_eq!(many, RingError::TooManyPoints { points: 1 << 32 });
+    assert_eq!((many.setting.as_str(), many.value.as_str()), ("points of the ring", "4294967296"));
     assert_say(&[
-        (&none, &["\"b\" has 0 virtual nodes", "at least 1"]),
-        (&many, &["4294967296 points", "at most 4294967295", "fewer virtual nodes"]),
+        (&none, &["virtual nodes of member \"b\" 0", "at least 1"]),
+        (&many, &["points of the ring 4294967296", "at most 4294967294", "fewer virtual nodes"]),
     ]);
 }
 

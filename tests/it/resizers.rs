@@ -4,8 +4,8 @@ use crate::support::{LONG, Stage, child, fail, query, wait_until};
 use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, DefaultResizer, Manage, OptimalSizeExploringResizer, Resizer, ResizerError,
-    RoundRobin, RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted,
+    Broadcast, ConsistentHashing, DefaultResizer, Manage, OptimalSizeExploringResizer, Resizer, RoundRobin,
+    RouteContext, RouteeLoads, Routees, RoutingLogic, ScatterGatherFirstCompleted, SettingError,
     SmallestMailbox, TailChopping,
 };
 use pointsman::testkit::TestSystem;
@@ -492,20 +492,21 @@ fn a_resizer_that_makes_no_sense_and_one_for_a_group_are_errors_and_leave_the_na
     let SpawnError::Resizer { path, fault } = &error else { panic!("{error}") };
     assert_eq!(
         (path.as_str(), fault),
-        ("/user/pool", &ResizerError::parameter("messages_per_resize", 0, "at least 1"))
+        ("/user/pool", &SettingError::new("messages_per_resize", 0, "at least 1"))
     );
-    assert_eq!(error.to_string(), "resizer of /user/pool: messages_per_resize is 0: must be at least 1");
+    assert_eq!(error.to_string(), "resizer of /user/pool: messages_per_resize 0: must be at least 1");
     let error = plan().resizer(OptimalSizeExploringResizer::new().downsize_ratio(3.0)).spawn().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "resizer of /user/pool: downsize_ratio is 3: must be at least 0 and at most 1"
+        "resizer of /user/pool: downsize_ratio 3: must be at least 0 and at most 1"
     );
     let hasty = Scripted { every: 1, tick: Some(Duration::ZERO), ..Scripted::default() };
     let error = plan().resizer(hasty).spawn().unwrap_err();
-    assert_eq!(error.to_string(), "resizer of /user/pool: tick is 0ns: must be more than 0");
+    assert_eq!(error.to_string(), "resizer of /user/pool: tick 0: must be more than zero");
     let one = yard.system.spawn(worker).unwrap();
     let group = yard.system.router("pool").group([one]).resizer(DefaultResizer::new());
-    assert!(matches!(group.spawn().unwrap_err(), SpawnError::Resizer { fault: ResizerError::NotAPool, .. }));
+    let refused = group.spawn().unwrap_err();
+    assert!(matches!(refused, SpawnError::ResizerOfGroup { .. }), "{refused}");
     plan().spawn().expect("the name is free");
     yard.end();
 }

@@ -6,8 +6,8 @@ use pointsman::mailbox::MailboxFault;
 use pointsman::prelude::*;
 use pointsman::routing::{
     Balancing, Broadcast, ConsistentHashing, DefaultResizer, HashKey, ManageError,
-    OptimalSizeExploringResizer, Random, ResizerError, RoundRobin, RouteContext, Routees, RouterPlan,
-    RouterSettings, RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
+    OptimalSizeExploringResizer, Random, RoundRobin, RouteContext, Routees, RouterPlan, RouterSettings,
+    RoutingLogic, ScatterGatherFirstCompleted, SectionFault, TailChopping,
 };
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
@@ -1206,7 +1206,7 @@ fn a_file_gives_a_pool_a_resizer_changes_it_and_takes_it_away() {
     assert_eq!(size(says("two-choices-pool").resizer(on.clone()), false), (4, 20));
     let system = saying(says("balancing-pool").resizer(on));
     let refused = system.router("router").pool(5, workers().0).spawn().unwrap_err();
-    let fault = matches!(refused, SpawnError::Resizer { fault: ResizerError::SharedQueue, .. });
+    let fault = matches!(refused, SpawnError::ResizerOfSharedQueue { .. });
     assert!(fault, "{refused}");
 }
 

@@ -417,7 +417,7 @@ fn a_value_refuses_a_logic_that_makes_no_sense() {
     let system = System::builder("value").build().unwrap();
     let logic = ConsistentHashing::<u64, ()>::new().virtual_nodes(0);
     let refused = RouterValue::new(&system, logic).unwrap_err();
-    assert_eq!(refused.to_string(), "routing logic: 0 virtual nodes a routee: must be at least 1");
+    assert_eq!(refused.to_string(), "virtual_nodes 0: must be at least 1");
     let logic = ConsistentHashing::<u64, ()>::new().virtual_nodes(u32::MAX);
     let refused = RouterValue::new(&system, logic).unwrap_err();
     assert!(refused.to_string().ends_with("must be at most 65536"), "{refused}");

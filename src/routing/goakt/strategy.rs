@@ -92,8 +92,10 @@ impl<M: Answerable + Clone + Send + 'static> RoutingStrategy<M> for ScatterGathe
     }
 
     fn check(&self, router: &str) -> Result<(), RouterError> {
-        RoutingLogic::<M>::check(self)
-            .map_err(|fault| RouterError::ScatterGather { router: router.to_owned(), fault })
+        RoutingLogic::<M>::check(self).map_err(|fault| RouterError::ScatterGather {
+            router: router.to_owned(),
+            fault: fault.to_string(),
+        })
     }
 }
 
@@ -104,7 +106,9 @@ impl<M: Answerable + Clone + Send + 'static> RoutingStrategy<M> for TailChopping
     }
 
     fn check(&self, router: &str) -> Result<(), RouterError> {
-        RoutingLogic::<M>::check(self)
-            .map_err(|fault| RouterError::TailChopping { router: router.to_owned(), fault })
+        RoutingLogic::<M>::check(self).map_err(|fault| RouterError::TailChopping {
+            router: router.to_owned(),
+            fault: fault.to_string(),
+        })
     }
 }

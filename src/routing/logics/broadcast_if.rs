@@ -7,6 +7,7 @@ use crate::routing::plan::RouterPlan;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
+use crate::settings::setting_error::SettingError;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;
@@ -50,7 +51,7 @@ where
         self.logic.prepared_bytes(prepared)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         self.logic.check()
     }
 

@@ -10,6 +10,7 @@ use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
+use crate::settings::setting_error::SettingError;
 use crate::sync::HashMap;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::util::panic::Guarded;
@@ -290,11 +291,11 @@ where
         prepared.downcast_ref().map_or(0, Ring::bytes)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         match self.virtual_nodes {
-            0 => Err("0 virtual nodes a routee: must be at least 1".to_owned()),
+            0 => Err(SettingError::new("virtual_nodes", 0, "at least 1")),
             count if count > VIRTUAL_NODES_MAX => {
-                Err(format!("{count} virtual nodes a routee: must be at most {VIRTUAL_NODES_MAX}"))
+                Err(SettingError::new("virtual_nodes", count, format!("at most {VIRTUAL_NODES_MAX}")))
             }
             _ => Ok(()),
         }

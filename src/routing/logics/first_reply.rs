@@ -68,15 +68,6 @@ impl Rules {
 
 /// The default time in which routees answer: as Akka's.
 pub(crate) const WITHIN_DEFAULT: Duration = Duration::from_secs(5);
-
-/// Refuses an invalid time to answer in.
-pub(crate) fn check_within(within: Duration) -> Result<(), String> {
-    match within {
-        Duration::ZERO => Err("within 0: must be more than zero".to_owned()),
-        _ => Ok(()),
-    }
-}
-
 /// How a race that asks one after the other goes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TailPolicy {

@@ -18,9 +18,9 @@
 //! branch that a processor could predict wrong.
 
 use crate::routing::logics::hash_key::{HashKey, KeySink};
+use crate::settings::setting_error::SettingError;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 use std::num::NonZeroU32;
 
 /// The default number of points of a member: a load within about a fifth of the mean.
@@ -66,39 +66,6 @@ struct Point {
     member: u32,
 }
 
-/// The reason why a ring can't be built.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RingError {
-    /// A member would own no key.
-    NoVirtualNodes {
-        /// The member's identity.
-        identity: String,
-    },
-    /// The ring would have more points than it can number.
-    TooManyPoints {
-        /// How many.
-        points: u64,
-    },
-}
-
-impl fmt::Display for RingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoVirtualNodes { identity } => {
-                write!(f, "member {identity:?} has 0 virtual nodes and would own no key: give it at least 1")
-            }
-            Self::TooManyPoints { points } => write!(
-                f,
-                "the ring would have {points} points, at most {} are possible: use fewer virtual nodes",
-                u32::MAX
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RingError {}
-
 impl Ring {
     /// Returns the bytes of the ring, the memory behind it included.
     pub(crate) fn bytes(&self) -> usize {
@@ -112,8 +79,8 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// If a member has 0 virtual nodes, or all of them together 2^32 or more.
-    pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Self, RingError> {
+    /// If a member has 0 virtual nodes, or all of them together 2^32 − 1 or more.
+    pub fn new<'a>(members: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Self, SettingError> {
         Self::placed_by(members, |identity, node| (identity, node).key_hash())
     }
 
@@ -121,7 +88,7 @@ impl Ring {
     pub(crate) fn hashed_by<'a>(
         members: impl IntoIterator<Item = (&'a str, u32)>,
         hash: impl Fn(&[u8]) -> u64,
-    ) -> Result<Self, RingError> {
+    ) -> Result<Self, SettingError> {
         Self::placed_by(members, |identity, node| {
             let mut sink = KeySink::keeping();
             sink.feed(&(identity, node));
@@ -132,14 +99,16 @@ impl Ring {
     fn placed_by<'a>(
         members: impl IntoIterator<Item = (&'a str, u32)>,
         point: impl Fn(&str, u32) -> u64,
-    ) -> Result<Self, RingError> {
+    ) -> Result<Self, SettingError> {
         let members: Vec<(&str, u32)> = members.into_iter().collect();
         if let Some((identity, _)) = members.iter().find(|(_, nodes)| *nodes == 0) {
-            return Err(RingError::NoVirtualNodes { identity: (*identity).to_owned() });
+            let setting = format!("virtual nodes of member {identity:?}");
+            return Err(SettingError::new(setting, 0, "at least 1, or it would own no key"));
         }
-        let total = members.iter().map(|(_, nodes)| u64::from(*nodes)).sum();
+        let total: u64 = members.iter().map(|(_, nodes)| u64::from(*nodes)).sum();
         if total >= u64::from(u32::MAX) {
-            return Err(RingError::TooManyPoints { points: total });
+            let allowed = format!("at most {}: use fewer virtual nodes", u32::MAX - 1);
+            return Err(SettingError::new("points of the ring", total, allowed));
         }
 
         let mut placed: Vec<(u64, u32)> = Vec::with_capacity(total as usize);
@@ -255,9 +224,9 @@ fn ring_order(members: &[(&str, u32)], a: (u64, u32), b: (u64, u32)) -> Ordering
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::Ring;
-    use super::RingError;
     use super::VIRTUAL_NODES;
     use crate::routing::logics::hash_key::HashKey;
+    use crate::settings::setting_error::SettingError;
     use rand::rngs::SmallRng;
     use rand::{RngExt, SeedableRng};
 
@@ -282,10 +251,11 @@ mod tests {
     #[test]
     fn a_member_without_points_is_refused() {
         let refused = Ring::new([("a", 1), ("b", 0)]).expect_err("0 virtual nodes");
-        assert_eq!(refused, RingError::NoVirtualNodes { identity: "b".to_owned() });
+        let allowed = "at least 1, or it would own no key";
+        assert_eq!(refused, SettingError::new("virtual nodes of member \"b\"", 0, allowed));
         assert_eq!(
             refused.to_string(),
-            "member \"b\" has 0 virtual nodes and would own no key: give it at least 1"
+            "virtual nodes of member \"b\" 0: must be at least 1, or it would own no key"
         );
     }
 

@@ -4,10 +4,11 @@ use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast;
-use crate::routing::logics::first_reply::{Rules, WITHIN_DEFAULT, ask_all, check_within, refuse_at_once};
+use crate::routing::logics::first_reply::{Rules, WITHIN_DEFAULT, ask_all, refuse_at_once};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;
+use crate::settings::setting_error::SettingError;
 use std::time::Duration;
 
 /// Asks all routees at once, and passes the first success on to the asker.
@@ -130,8 +131,8 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for ScatterGatherFi
         Ok(())
     }
 
-    fn check(&self) -> Result<(), String> {
-        check_within(self.rules.within)
+    fn check(&self) -> Result<(), SettingError> {
+        SettingError::unless_positive("within", self.rules.within)
     }
 
     fn name(&self) -> Option<&str> {

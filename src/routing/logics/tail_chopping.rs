@@ -4,12 +4,13 @@ use crate::ask::fork::{Answerable, port_of};
 use crate::core::error::SendError;
 use crate::routing::logic::{RoutingLogic, deliver_to};
 use crate::routing::logics::first_reply::{
-    Rules, Shuffled, TailPolicy, WITHIN_DEFAULT, ask_in_turn, check_within, refuse_at_once,
+    Rules, Shuffled, TailPolicy, WITHIN_DEFAULT, ask_in_turn, refuse_at_once,
 };
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
 use crate::settings::router::RouterSettings;
+use crate::settings::setting_error::SettingError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt;
@@ -170,12 +171,9 @@ impl<M: Answerable + Clone + Send + 'static> RoutingLogic<M> for TailChopping {
         Err(cx.no_routee_error(message))
     }
 
-    fn check(&self) -> Result<(), String> {
-        check_within(self.rules.within)?;
-        match self.pace.interval {
-            Duration::ZERO => Err("interval 0: must be more than zero".to_owned()),
-            _ => Ok(()),
-        }
+    fn check(&self) -> Result<(), SettingError> {
+        SettingError::unless_positive("within", self.rules.within)?;
+        SettingError::unless_positive("interval", self.pace.interval)
     }
 
     fn name(&self) -> Option<&str> {

@@ -3,6 +3,7 @@
 use crate::actor::actor::HandlerResult;
 use crate::actor::context::Context;
 use crate::core::actor_ref::RecipientLoad;
+use crate::core::error::SpawnError;
 use crate::failure::guarded;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
@@ -14,7 +15,7 @@ use crate::routing::resizer::resizer::Resizer;
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routees;
 use crate::routing::routing_ref::SharedRouter;
-use crate::settings::resizer_error::ResizerError;
+use crate::settings::setting_error::SettingError;
 use crate::sync::atomic::Ordering;
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
@@ -89,15 +90,16 @@ pub(crate) fn check<M: Send + 'static>(
     resizer: &dyn Resizer,
     members: &Initial<M>,
     shares_queue: bool,
-) -> Result<(), ResizerError> {
+    path: &dyn Fn() -> String,
+) -> Result<(), SpawnError> {
     if !matches!(members, Initial::Pool { .. }) {
-        return Err(ResizerError::NotAPool);
+        return Err(SpawnError::ResizerOfGroup { path: path() });
     }
     if shares_queue {
-        return Err(ResizerError::SharedQueue);
+        return Err(SpawnError::ResizerOfSharedQueue { path: path() });
     }
-    resizer.check()?;
-    resizer.tick().map_or(Ok(()), |every| ResizerError::unless_positive("tick", every))
+    let tick = || resizer.tick().map_or(Ok(()), |every| SettingError::unless_positive("tick", every));
+    resizer.check().and_then(|()| tick()).map_err(|fault| SpawnError::Resizer { path: path(), fault })
 }
 
 impl Resizing {

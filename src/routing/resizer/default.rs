@@ -4,7 +4,7 @@ use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, difference};
 use crate::settings::resizer::DefaultResizer;
-use crate::settings::resizer_error::ResizerError;
+use crate::settings::setting_error::SettingError;
 use std::time::Duration;
 
 impl DefaultResizer {
@@ -52,7 +52,7 @@ impl Resizer for DefaultResizer {
         (self.enabled && !self.without_ticks).then_some(self.tick_interval)
     }
 
-    fn check(&self) -> Result<(), ResizerError> {
+    fn check(&self) -> Result<(), SettingError> {
         self.check_parameters()
     }
 }

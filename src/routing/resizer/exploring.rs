@@ -5,7 +5,7 @@ use crate::core::actor_ref::RecipientLoad;
 use crate::routing::resizer::loads::RouteeLoads;
 use crate::routing::resizer::resizer::{Resizer, difference};
 use crate::settings::resizer::{Look, OptimalSizeExploringResizer, State, Streak};
-use crate::settings::resizer_error::ResizerError;
+use crate::settings::setting_error::SettingError;
 use crate::sync::lock;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -128,7 +128,7 @@ impl Resizer for OptimalSizeExploringResizer {
         self.enabled.then_some(self.action_interval)
     }
 
-    fn check(&self) -> Result<(), ResizerError> {
+    fn check(&self) -> Result<(), SettingError> {
         self.check_parameters()
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - `resizer.rs`: the trait.
 //! - `loads.rs`: the loads that a resizer sees.
-//! - `default.rs` and `exploring.rs`: the two resizers of the crate; `core/error.rs` has the faults of their settings.
+//! - `default.rs` and `exploring.rs`: the two resizers of the crate; `settings/setting_error.rs` has the error of their settings.
 //! - `trigger.rs`: the count of the senders, and their signal to the head.
 //! - `apply.rs`: the work of the head upon the signal.
 

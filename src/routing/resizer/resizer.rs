@@ -1,7 +1,7 @@
 //! The [`Resizer`] trait: it decides how many routees a pool has.
 
 use crate::routing::resizer::loads::RouteeLoads;
-use crate::settings::resizer_error::ResizerError;
+use crate::settings::setting_error::SettingError;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub trait Resizer: Send + Sync + 'static {
     /// # Errors
     ///
     /// The fault of the settings.
-    fn check(&self) -> Result<(), ResizerError> {
+    fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
 }
@@ -111,7 +111,7 @@ impl<R: Resizer + ?Sized> Resizer for StdArc<R> {
         (**self).tick()
     }
 
-    fn check(&self) -> Result<(), ResizerError> {
+    fn check(&self) -> Result<(), SettingError> {
         (**self).check()
     }
 }

@@ -8,9 +8,9 @@ use crate::routing::settings::known_names::KnownNames;
 use crate::settings::build_error::BuildError;
 use crate::settings::deployment::{Deployment, Deployments};
 use crate::settings::resizer::{DefaultResizer, OptimalSizeExploringResizer};
-use crate::settings::resizer_error::ResizerError;
 use crate::settings::router::RouterSettings;
 use crate::settings::section_fault::SectionFault;
+use crate::settings::setting_error::SettingError;
 use std::time::Duration;
 
 /// Refuses settings that no router could have, and names that lead nowhere.
@@ -80,8 +80,8 @@ fn check_router(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (St
         ("resizer", default.map(DefaultResizer::check_parameters)),
         ("optimal-size-exploring-resizer", exploring.map(OptimalSizeExploringResizer::check_parameters)),
     ] {
-        if let Some(Err(ResizerError::Parameter { name, value: is, allowed })) = checked {
-            let key = format!("{key}.{}", name.replace('_', "-"));
+        if let Some(Err(SettingError { setting, value: is, allowed })) = checked {
+            let key = format!("{key}.{}", setting.replace('_', "-"));
             return value(&key, is, allowed.replace('_', "-"));
         }
     }
