@@ -13,7 +13,6 @@
 
 use pointsman::ask::AskFailedWith;
 use pointsman::prelude::*;
-use pointsman::routing::goakt::RouterHandle;
 use std::error::Error;
 use std::time::Duration;
 
@@ -74,7 +73,7 @@ impl Actor for Buyer {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let system = System::builder("market").build()?;
-    let markets: RouterHandle<Call<Price>> = system
+    let markets: Router<Call<Price>> = system
         .spawn_router("markets", 5, |number| Market { number: number as u32 })
         .scatter_gather_first(Duration::from_secs(5))
         .resume_on_failure()
@@ -98,13 +97,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // GoAkt's control messages.
-    assert_eq!(markets.routees()?, ["r0", "r1", "r2", "r3", "r4"]);
-    assert_eq!(markets.resize_by(-3)?, 2);
-    assert_eq!(markets.resize_by(1)?, 3);
-    assert_eq!(markets.routees()?, ["r0", "r1", "r5"]);
+    assert_eq!(markets.routee_names()?, ["r0", "r1", "r2", "r3", "r4"]);
+    assert_eq!(markets.adjust(-3)?, 2);
+    assert_eq!(markets.adjust(1)?, 3);
+    assert_eq!(markets.routee_names()?, ["r0", "r1", "r5"]);
 
     // Empty it lives, until a message finds it so.
-    assert_eq!(markets.resize_by(-9)?, 0);
+    assert_eq!(markets.adjust(-9)?, 0);
     assert!(!markets.is_closed());
     assert_eq!(markets.ask(Price("apples")).wait(), Err(AskError::no_routees()));
 

@@ -189,6 +189,14 @@ pub enum SpawnError {
         /// The fault of the settings.
         fault: String,
     },
+    /// Two options of a router in [GoAkt's words](crate::routing::goakt) decide about a failing routee. In GoAkt the
+    /// last option counts.
+    TwoDirectives {
+        /// The router's path.
+        path: String,
+        /// The options, in the order in which they were given.
+        options: [&'static str; 2],
+    },
     /// A pool's resizer has settings that make no sense.
     Resizer {
         /// The router's path.
@@ -274,6 +282,9 @@ impl fmt::Display for SpawnError {
                 write!(f, "routee {number} of router {router} could not be made: {fault}")
             }
             SpawnError::Logic { path, fault } => write!(f, "routing logic of {path}: {fault}"),
+            SpawnError::TwoDirectives { path, options: [one, other] } => {
+                write!(f, "router {path} has both `{one}` and `{other}`: give one of them, once")
+            }
             SpawnError::Resizer { path, fault } => write!(f, "resizer of {path}: {fault}"),
             SpawnError::ResizerOfGroup { path } => write!(
                 f,

@@ -44,6 +44,7 @@ use std::sync::Arc as StdArc;
 /// on the only thread of the blocking dispatcher that the head runs on, as a
 /// [controller](super::RouterPlan::controller) may be. There ask the [head](Self::head) instead, and the answer arrives
 /// as a message. On a blocking dispatcher of more threads don't let all of them wait for heads that run there.
+#[doc(alias = "RouterHandle")]
 pub struct Router<M: Send + 'static> {
     pub(crate) reference: ActorRef<M>,
     pub(crate) head: ActorRef<Manage<M>>,
@@ -87,6 +88,7 @@ impl<M: Send + 'static> Router<M> {
     /// # Errors
     ///
     /// [`ManageError`], also for a router that is no pool.
+    #[doc(alias = "resize_by")]
     pub fn adjust(&self, delta: isize) -> Result<usize, ManageError> {
         self.manage(AdjustPoolSize::By(delta))?
     }

@@ -8,7 +8,6 @@ use pointsman::mailbox::MailboxFault;
 use pointsman::path::{NameError, PathError};
 use pointsman::pattern::{Backoff, PipeError};
 use pointsman::prelude::*;
-use pointsman::routing::goakt::RouterError;
 use pointsman::routing::{
     ManageError, Ring, RoundRobin, RouterValue, ScatterGatherFirstCompleted, SectionFault, SettingError,
 };
@@ -238,22 +237,16 @@ fn a_router_that_is_not_managed_is_named_with_what_to_do() {
 
 #[test]
 fn a_router_in_goakts_words_that_is_not_spawned_is_named_with_its_fault() {
-    let router = || "desks".to_owned();
-    let chopping = RouterError::TailChopping { router: router(), fault: "interval 0".into() };
-    let scattering = RouterError::ScatterGather { router: router(), fault: "within 0".into() };
-    let two = RouterError::TwoDirectives { router: router(), options: ["a", "b"] };
-    let size = RouterError::PoolSize { router: router() };
+    let path = || "/user/desks".to_owned();
+    let size = SpawnError::EmptyPool { path: path() };
+    let logic = SpawnError::Logic { path: path(), fault: "interval 0".into() };
+    let two = SpawnError::TwoDirectives { path: path(), options: ["a", "b"] };
     assert_say(&[
-        (&size, &["pool size 0", "\"desks\"", "at least 1"]),
-        (&chopping, &["tail-chopping", "\"desks\"", "interval 0"]),
-        (&scattering, &["scatter-gather-first", "\"desks\"", "within 0"]),
-        (&two, &["\"desks\"", "`a` and `b`", "one of them, once"]),
+        (&size, &["pool size 0", "/user/desks", "at least 1"]),
+        (&logic, &["routing logic", "/user/desks", "interval 0"]),
+        (&two, &["/user/desks", "`a` and `b`", "one of them, once"]),
     ]);
-    assert_eq!([&size, &chopping, &scattering, &two].map(|error| source(error)), [const { None }; 4]);
-    // What can be wrong with any router is told in the same words, and kept.
-    let taken = || SpawnError::NameTaken { path: "/user/desks".into() };
-    let spawn = RouterError::from(taken());
-    assert_eq!((spawn.to_string(), source(&spawn)), (taken().to_string(), Some(taken().to_string())));
+    assert_eq!([&size, &logic, &two].map(|error| source(error)), [const { None }; 3]);
 }
 
 #[test]

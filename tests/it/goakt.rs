@@ -3,8 +3,8 @@
 use crate::router_support::{END, FAIL, Worker};
 use pointsman::ask::AttemptEnd;
 use pointsman::prelude::*;
-use pointsman::routing::goakt::{AskFailedWith, RouterError, RouterHandle, SpawnRouter, Unset};
-use pointsman::routing::{DefaultResizer, KeySink, ManageError, Ring, RouterSettings};
+use pointsman::routing::goakt::{AskFailedWith, SpawnRouter};
+use pointsman::routing::{Broadcast, DefaultResizer, KeySink, ManageError, Ring, RouterSettings};
 use pointsman::settings::Deployment;
 use pointsman::testkit::TestSystem;
 use pointsman::{DeadLetterReason, SendError, SpawnError, SystemRef};
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 /// A router of workers that report, and what they report.
-fn workers(system: &SystemRef, size: usize) -> (SpawnRouter<u64, Unset>, Receiver<(usize, u64)>) {
+fn workers(system: &SystemRef, size: usize) -> (SpawnRouter<u64, Broadcast>, Receiver<(usize, u64)>) {
     let (log, got) = channel();
     (system.spawn_router("workers", size, move |number| Worker { number, log: log.clone() }), got)
 }
@@ -39,7 +39,7 @@ fn since(system: &TestSystem, got: &Receiver<(usize, u64)>) -> Vec<(usize, u64)>
     all
 }
 
-fn end<M: Send + 'static>(system: TestSystem, router: &RouterHandle<M>) {
+fn end<M: Send + 'static>(system: TestSystem, router: &Router<M>) {
     router.stop();
     system.finish();
 }
@@ -58,8 +58,8 @@ fn a_router_is_spawned_by_name_size_and_factory_and_sends_to_all_by_default() {
     let (plan, got) = workers(&system, 3);
     let router = plan.spawn().unwrap();
     assert_eq!(router.path().to_string(), "/user/workers");
-    assert_eq!(router.routees().unwrap(), ["r0", "r1", "r2"]);
-    let paths: Vec<_> = (*router).routees().unwrap().iter().map(|it| it.path().to_string()).collect();
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r1", "r2"]);
+    let paths: Vec<_> = router.routees().unwrap().iter().map(|it| it.path().to_string()).collect();
     assert_eq!(paths, ["/user/workers/r0", "/user/workers/r1", "/user/workers/r2"]);
     router.tell(7u64);
     assert_eq!(since(&system, &got), [(0, 7), (1, 7), (2, 7)], "numbers are those given to the factory");
@@ -71,23 +71,23 @@ fn the_first_of_goakts_faults_is_told_and_nothing_is_left_behind() {
     let system = TestSystem::with_seed(1);
     let clerks = |size| Desks::plan(&system, size).0;
     let zero = Duration::ZERO;
-    let text = |error: RouterError| error.to_string();
+    let text = |error: SpawnError| error.to_string();
 
     // One fault.
     let error = clerks(0).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::PoolSize { .. }));
-    assert_eq!(text(error), "pool size 0 for router \"desks\": must be at least 1");
+    assert!(matches!(error, SpawnError::EmptyPool { .. }));
+    assert_eq!(text(error), "pool size 0 for /user/desks: must be at least 1, or call `stay_when_empty`");
     for (within, interval) in [(SECOND, zero), (zero, SECOND), (zero, zero)] {
         let error = clerks(2).tail_chopping(within, interval).spawn().unwrap_err();
-        assert!(matches!(error, RouterError::TailChopping { .. }), "{error}");
+        assert!(matches!(error, SpawnError::Logic { .. }), "{error}");
     }
     let error = clerks(2).scatter_gather_first(zero).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::ScatterGather { .. }));
-    assert_eq!(text(error), "scatter-gather-first of router \"desks\": within 0: must be more than zero");
+    assert!(matches!(error, SpawnError::Logic { .. }));
+    assert_eq!(text(error), "routing logic of /user/desks: within 0: must be more than zero");
     let error = clerks(2).restart_on_failure().stop_on_failure().spawn().unwrap_err();
     assert_eq!(
         text(error),
-        "router \"desks\" has both `restart_on_failure` and `stop_on_failure`: give one of them, once"
+        "router /user/desks has both `restart_on_failure` and `stop_on_failure`: give one of them, once"
     );
     // Of three the first two are told.
     let error = clerks(2).stop_on_failure().resume_on_failure().restart_on_failure().spawn().unwrap_err();
@@ -95,12 +95,12 @@ fn the_first_of_goakts_faults_is_told_and_nothing_is_left_behind() {
 
     // Two: the first in the order is told.
     let error = clerks(0).tail_chopping(zero, zero).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::PoolSize { .. }));
+    assert!(matches!(error, SpawnError::EmptyPool { .. }));
     let error = clerks(0).scatter_gather_first(zero).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::PoolSize { .. }));
+    assert!(matches!(error, SpawnError::EmptyPool { .. }));
     let error =
         clerks(2).stop_on_failure().tail_chopping(zero, SECOND).resume_on_failure().spawn().unwrap_err();
-    assert!(matches!(error, RouterError::TailChopping { .. }));
+    assert_eq!(text(error), "routing logic of /user/desks: within 0: must be more than zero");
     let error = clerks(2)
         .stop_on_failure()
         .resume_on_failure()
@@ -108,17 +108,23 @@ fn the_first_of_goakts_faults_is_told_and_nothing_is_left_behind() {
         .scatter_gather_first(zero)
         .spawn()
         .unwrap_err();
-    assert!(matches!(error, RouterError::ScatterGather { .. }));
+    assert_eq!(text(error), "routing logic of /user/desks: within 0: must be more than zero");
+
+    // A router that stays when it is empty may begin so.
+    let empty = clerks(0).stay_when_empty().spawn().unwrap();
+    assert_eq!(empty.adjust(1).unwrap(), 1);
+    empty.stop();
+    system.run_until_idle();
 
     // The same as for every router.
     let error = clerks(2).dispatcher("nowhere").spawn().unwrap_err();
-    assert!(matches!(error, RouterError::Spawn(SpawnError::UnknownDispatcher { .. })));
+    assert!(matches!(error, SpawnError::UnknownDispatcher { .. }));
 
     // The name is free, and was never taken.
     let (plan, _) = Desks::plan(&system, 2);
     let router = plan.spawn().unwrap();
     let error = clerks(2).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::Spawn(SpawnError::NameTaken { .. })));
+    assert!(matches!(error, SpawnError::NameTaken { .. }));
     end(system, &router);
 }
 
@@ -136,9 +142,7 @@ fn a_factory_that_fails_fails_the_spawn_and_ends_the_routees_made_before() {
     };
     for (panics, fault) in [(false, "no third one"), (true, "planted")] {
         let error = system.spawn_router("keepers", 3, make(panics)).spawn().unwrap_err();
-        let RouterError::Spawn(SpawnError::Routee { router, number, fault: told }) = &error else {
-            panic!("{error}")
-        };
+        let SpawnError::Routee { router, number, fault: told } = &error else { panic!("{error}") };
         assert_eq!((router.as_str(), *number), ("/user/keepers", 2));
         assert!(told.contains(fault), "{told}");
         // The name is free although nobody has had a turn.
@@ -150,8 +154,8 @@ fn a_factory_that_fails_fails_the_spawn_and_ends_the_routees_made_before() {
     }
     let router = system.spawn_router("keepers", 2, make(false)).spawn().unwrap();
     // Growing fails in the same way, and changes nothing.
-    assert!(matches!(router.resize_by(1), Err(ManageError::Spawn(SpawnError::Routee { number: 2, .. }))));
-    assert_eq!(router.routees().unwrap(), ["r0", "r1"]);
+    assert!(matches!(router.adjust(1), Err(ManageError::Spawn(SpawnError::Routee { number: 2, .. }))));
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r1"]);
     end(system, &router);
 }
 
@@ -218,7 +222,7 @@ fn fan_out_reaches_every_routee_once_in_the_order_sent_and_tells_how_many_have_t
     assert_eq!(router.fan_out(2), 3);
     // Full routees do not keep the others from getting theirs.
     system.run_until_idle();
-    let first = &(*router).routees().unwrap()[1];
+    let first = &router.routees().unwrap()[1];
     first.tell(3u64);
     first.tell(4u64);
     assert_eq!(router.fan_out(5), 2);
@@ -232,7 +236,7 @@ fn fan_out_reaches_every_routee_once_in_the_order_sent_and_tells_how_many_have_t
 
 #[test]
 fn a_routee_that_has_ended_is_passed_over_by_every_strategy() {
-    type Choose = fn(SpawnRouter<u64, Unset>) -> RouterHandle<u64>;
+    type Choose = fn(SpawnRouter<u64, Broadcast>) -> Router<u64>;
     let strategies: [Choose; 3] = [
         |plan| plan.round_robin().spawn().unwrap(),
         |plan| plan.random().spawn().unwrap(),
@@ -242,7 +246,7 @@ fn a_routee_that_has_ended_is_passed_over_by_every_strategy() {
         let system = TestSystem::with_seed(1);
         let (plan, got) = workers(&system, 3);
         let router = choose(plan);
-        let routees = (*router).routees().unwrap();
+        let routees = router.routees().unwrap();
         routees[1].stop();
         // It refuses, and its notice has not reached the head.
         while !routees[1].is_closed() {
@@ -283,7 +287,7 @@ impl Actor for Shard {
     }
 }
 
-fn shards(system: &SystemRef, size: usize) -> (SpawnRouter<Put, Unset>, Receiver<(usize, String)>) {
+fn shards(system: &SystemRef, size: usize) -> (SpawnRouter<Put, Broadcast>, Receiver<(usize, String)>) {
     let (log, got) = channel();
     (system.spawn_router("shards", size, move |number| Shard { number, log: log.clone() }), got)
 }
@@ -322,7 +326,7 @@ fn too_many_virtual_nodes_are_refused() {
     let system = TestSystem::with_seed(1);
     let (plan, _) = shards(&system, 4);
     let error = plan.consistent_hash(|put: &Put| put.0.as_str()).virtual_nodes(1 << 17).spawn().unwrap_err();
-    assert!(matches!(error, RouterError::Spawn(SpawnError::Logic { .. })));
+    assert!(matches!(error, SpawnError::Logic { .. }));
     system.finish();
 }
 
@@ -392,7 +396,7 @@ fn when_the_owner_has_gone_all_senders_agree_on_the_next_one_on_the_ring() {
         got.try_iter().map(|(number, key)| (key, number)).collect::<BTreeMap<_, _>>()
     };
     let before = round();
-    let routees = (*router).routees().unwrap();
+    let routees = router.routees().unwrap();
     routees[2].stop();
     while !routees[2].is_closed() {
         assert!(system.step());
@@ -488,7 +492,7 @@ impl Actor for Clerk {
 struct Desks(Arc<Mutex<Vec<Kept>>>);
 
 impl Desks {
-    fn plan(system: &SystemRef, size: usize) -> (SpawnRouter<Call<Get>, Unset>, Self) {
+    fn plan(system: &SystemRef, size: usize) -> (SpawnRouter<Call<Get>, Broadcast>, Self) {
         let desks: Arc<Mutex<Vec<Kept>>> = Arc::default();
         let given = desks.clone();
         let plan = system.spawn_router("desks", size, move |number| {
@@ -527,7 +531,7 @@ impl Desks {
     }
 }
 
-fn scatter(size: usize) -> (TestSystem, RouterHandle<Call<Get>>, Desks) {
+fn scatter(size: usize) -> (TestSystem, Router<Call<Get>>, Desks) {
     let system = TestSystem::with_seed(7);
     let (plan, desks) = Desks::plan(&system, size);
     let router = plan.scatter_gather_first(SECOND).spawn().unwrap();
@@ -535,7 +539,7 @@ fn scatter(size: usize) -> (TestSystem, RouterHandle<Call<Get>>, Desks) {
 }
 
 /// One more every 300 ms, for a second.
-fn chop(size: usize, waits: bool) -> (TestSystem, RouterHandle<Call<Get>>, Desks) {
+fn chop(size: usize, waits: bool) -> (TestSystem, Router<Call<Get>>, Desks) {
     let system = TestSystem::with_seed(7);
     let (plan, desks) = Desks::plan(&system, size);
     let plan = plan.tail_chopping(SECOND, 300 * MS);
@@ -543,7 +547,7 @@ fn chop(size: usize, waits: bool) -> (TestSystem, RouterHandle<Call<Get>>, Desks
     (system, router, desks)
 }
 
-fn end_desks(system: TestSystem, router: &RouterHandle<Call<Get>>, desks: &Desks) {
+fn end_desks(system: TestSystem, router: &Router<Call<Get>>, desks: &Desks) {
     desks.clear();
     router.stop();
     let ledger = system.finish();
@@ -757,8 +761,8 @@ fn a_hundred_questions_do_not_delay_each_other_nor_the_management() {
     let (system, router, desks) = scatter(2);
     let asks: Vec<_> = (0..100).map(|number| router.ask_or_back(Get(number))).collect();
     // Nothing queues behind the questions.
-    assert_eq!(router.resize_by(1).unwrap(), 3);
-    assert_eq!(router.routees().unwrap().len(), 3);
+    assert_eq!(router.adjust(1).unwrap(), 3);
+    assert_eq!(router.routee_names().unwrap().len(), 3);
     system.run_until_idle();
     for number in (0..100).rev() {
         let desk = desks.0.lock().unwrap()[0].clone();
@@ -863,12 +867,12 @@ fn the_size_is_changed_by_a_number_and_never_below_zero() {
     let (plan, got) = workers(&system, 1);
     let router = plan.spawn().unwrap();
     let sizes: Vec<usize> =
-        [3, -2, 0, -3, -1, i32::MIN].iter().map(|delta| router.resize_by(*delta).unwrap()).collect();
+        [3, -2, 0, -3, -1, isize::MIN].iter().map(|delta| router.adjust(*delta).unwrap()).collect();
     assert_eq!(sizes, [4, 2, 2, 0, 0, 0]);
-    assert_eq!(router.routees().unwrap(), [""; 0]);
+    assert_eq!(router.routee_names().unwrap(), [""; 0]);
     assert!(!router.is_closed(), "and it lives");
     // Twice is twice.
-    assert_eq!((router.resize_by(2).unwrap(), router.resize_by(2).unwrap()), (2, 4));
+    assert_eq!((router.adjust(2).unwrap(), router.adjust(2).unwrap()), (2, 4));
     router.tell(1u64);
     assert_eq!(since(&system, &got).len(), 4);
     end(system, &router);
@@ -879,17 +883,17 @@ fn numbers_and_names_are_never_used_again() {
     let system = TestSystem::with_seed(1);
     let (plan, _) = workers(&system, 3);
     let router = plan.spawn().unwrap();
-    assert_eq!(router.resize_by(-2).unwrap(), 1);
-    assert_eq!(router.resize_by(2).unwrap(), 3);
-    assert_eq!(router.routees().unwrap(), ["r0", "r3", "r4"]);
+    assert_eq!(router.adjust(-2).unwrap(), 1);
+    assert_eq!(router.adjust(2).unwrap(), 3);
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r3", "r4"]);
     let resolved: Vec<_> =
-        router.routees().unwrap().iter().map(|name| router.routee(name).unwrap()).collect();
-    assert_eq!(resolved, (*router).routees().unwrap().into_iter().map(Some).collect::<Vec<_>>());
-    assert_eq!(router.routee("r1").unwrap(), None, "it has gone");
-    let first = (*router).routees().unwrap()[0].clone();
+        router.routee_names().unwrap().iter().map(|name| router.routee_named(name).unwrap()).collect();
+    assert_eq!(resolved, router.routees().unwrap().into_iter().map(Some).collect::<Vec<_>>());
+    assert_eq!(router.routee_named("r1").unwrap(), None, "it has gone");
+    let first = router.routees().unwrap()[0].clone();
     router.remove(&first).unwrap();
-    assert_eq!(router.resize_by(1).unwrap(), 3);
-    assert_eq!(router.routees().unwrap(), ["r3", "r4", "r5"]);
+    assert_eq!(router.adjust(1).unwrap(), 3);
+    assert_eq!(router.routee_names().unwrap(), ["r3", "r4", "r5"]);
     end(system, &router);
 }
 
@@ -899,7 +903,7 @@ fn routees_that_are_taken_away_handle_what_they_have() {
     let (plan, got) = workers(&system, 4);
     let router = plan.round_robin().spawn().unwrap();
     (0..40).for_each(|number| router.tell(number as u64));
-    assert_eq!(router.resize_by(-4).unwrap(), 0);
+    assert_eq!(router.adjust(-4).unwrap(), 0);
     assert_eq!(since(&system, &got).len(), 40);
     assert_eq!(system.ledger().dead_lettered, 0);
     end(system, &router);
@@ -935,7 +939,7 @@ struct Fragiles {
 }
 
 impl Fragiles {
-    fn new(size: usize) -> (Self, SpawnRouter<u64, Unset>) {
+    fn new(size: usize) -> (Self, SpawnRouter<u64, Broadcast>) {
         let system = TestSystem::with_seed(1);
         let (log, got) = channel();
         let made = Arc::new(AtomicUsize::new(0));
@@ -954,10 +958,10 @@ fn a_failing_routee_is_stopped_and_removed_by_default_with_its_queue_as_dead_let
         let (scene, plan) = Fragiles::new(3);
         let plan = if told { plan.stop_on_failure() } else { plan };
         let router = plan.round_robin().spawn().unwrap();
-        let routees = (*router).routees().unwrap();
+        let routees = router.routees().unwrap();
         [1, FAIL, 2, 3].into_iter().for_each(|message: u64| routees[1].tell(message));
         scene.system.run_until_idle();
-        assert_eq!(router.routees().unwrap(), ["r0", "r2"], "never replaced");
+        assert_eq!(router.routee_names().unwrap(), ["r0", "r2"], "never replaced");
         assert_eq!(since(&scene.system, &scene.got), [(1, 1)]);
         assert_eq!(scene.system.ledger().dead_lettered, 2);
         (0..4).for_each(|number| router.tell(number as u64));
@@ -971,11 +975,11 @@ fn a_failing_routee_is_stopped_and_removed_by_default_with_its_queue_as_dead_let
 fn a_restarted_routee_keeps_name_place_and_queue_and_loses_its_state() {
     let (scene, plan) = Fragiles::new(2);
     let router = plan.restart_on_failure().spawn().unwrap();
-    let before = (*router).routees().unwrap();
+    let before = router.routees().unwrap();
     [1, 2, FAIL, 3].into_iter().for_each(|message: u64| before[0].tell(message));
     assert_eq!(since(&scene.system, &scene.got), [(0, 1), (0, 1), (0, 2)], "a fresh instance");
-    assert_eq!((*router).routees().unwrap(), before);
-    assert_eq!(router.routees().unwrap(), ["r0", "r1"]);
+    assert_eq!(router.routees().unwrap(), before);
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r1"]);
     assert_eq!(scene.made.load(SeqCst), 3);
     assert_eq!(scene.system.ledger().dead_lettered, 0, "the failing message counts as handled");
     end(scene.system, &router);
@@ -985,28 +989,28 @@ fn a_restarted_routee_keeps_name_place_and_queue_and_loses_its_state() {
 fn a_routee_is_restarted_up_to_the_limit_within_the_window_and_then_stopped() {
     let (scene, plan) = Fragiles::new(2);
     let router = plan.restart_on_failure().spawn().unwrap();
-    let first = (*router).routees().unwrap()[0].clone();
+    let first = router.routees().unwrap()[0].clone();
     let fail = |times: usize| {
         (0..times).for_each(|_| first.tell(FAIL));
         scene.system.run_until_idle();
     };
     fail(3);
-    assert_eq!(router.routees().unwrap(), ["r0", "r1"]);
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r1"]);
     scene.system.advance(SECOND + MS);
     fail(3);
-    assert_eq!(router.routees().unwrap(), ["r0", "r1"], "another window");
+    assert_eq!(router.routee_names().unwrap(), ["r0", "r1"], "another window");
     fail(1);
-    assert_eq!(router.routees().unwrap(), ["r1"]);
+    assert_eq!(router.routee_names().unwrap(), ["r1"]);
     end(scene.system, &router);
 
     let (scene, plan) = Fragiles::new(1);
     let router = plan.restart_on_failure_up_to(1, 10 * SECOND).spawn().unwrap();
     router.tell(FAIL);
     scene.system.advance(9 * SECOND);
-    assert_eq!(router.routees().unwrap(), ["r0"]);
+    assert_eq!(router.routee_names().unwrap(), ["r0"]);
     router.tell(FAIL);
     scene.system.run_until_idle();
-    assert_eq!(router.routees().unwrap(), [""; 0]);
+    assert_eq!(router.routee_names().unwrap(), [""; 0]);
     end(scene.system, &router);
 }
 
@@ -1016,7 +1020,7 @@ fn a_resumed_routee_keeps_its_state_and_goes_on() {
     let router = plan.resume_on_failure().spawn().unwrap();
     [1, 2, FAIL, 3].into_iter().for_each(|message: u64| router.tell(message));
     assert_eq!(since(&scene.system, &scene.got), [(0, 1), (0, 2), (0, 3)]);
-    assert_eq!((router.routees().unwrap().len(), scene.made.load(SeqCst)), (1, 1));
+    assert_eq!((router.routee_names().unwrap().len(), scene.made.load(SeqCst)), (1, 1));
     end(scene.system, &router);
 }
 
@@ -1026,7 +1030,7 @@ fn what_is_routed_to_a_suspended_routee_waits_and_changes_no_membership() {
         let (scene, plan) = Fragiles::new(2);
         let plan = if resumes { plan.resume_on_failure() } else { plan.restart_on_failure() };
         let router = plan.round_robin().spawn().unwrap();
-        let routees = (*router).routees().unwrap();
+        let routees = router.routees().unwrap();
         routees[0].tell(FAIL);
         // It has failed, and nobody has judged it yet.
         while routees[0].load() != pointsman::actor::RecipientLoad::Suspended {
@@ -1034,7 +1038,7 @@ fn what_is_routed_to_a_suspended_routee_waits_and_changes_no_membership() {
         }
         (0..6).for_each(|number| router.tell(number as u64));
         assert_eq!(shares(&scene.system, &scene.got), BTreeMap::from([(0, 3), (1, 3)]));
-        assert_eq!((*router).routees().unwrap(), routees);
+        assert_eq!(router.routees().unwrap(), routees);
         end(scene.system, &router);
     }
 }
@@ -1050,10 +1054,10 @@ fn the_router_itself_goes_on_whatever_hits_its_head() {
         })
         .spawn()
         .unwrap();
-    let routees = (*router).routees().unwrap();
+    let routees = router.routees().unwrap();
     router.head().kill();
     system.run_until_idle();
-    assert_eq!((*router).routees().unwrap(), routees);
+    assert_eq!(router.routees().unwrap(), routees);
     // A message that the extractor panics at is its sender's matter.
     let panicked = crate::support::panic_of(|| router.tell(13u64));
     assert!(panicked.contains("planted"));
@@ -1076,7 +1080,7 @@ fn dead_letters(system: &TestSystem) -> Arc<Mutex<Vec<(DeadLetterReason, String)
     seen
 }
 
-type Choose = fn(SpawnRouter<Call<Get>, Unset>) -> RouterHandle<Call<Get>>;
+type Choose = fn(SpawnRouter<Call<Get>, Broadcast>) -> Router<Call<Get>>;
 
 /// Routers by every strategy.
 fn strategies() -> [Choose; 6] {
@@ -1100,7 +1104,7 @@ fn the_message_that_finds_the_router_empty_is_a_dead_letter_and_ends_it_by_every
         let system = TestSystem::with_seed(1);
         let letters = dead_letters(&system);
         let router = choose(Desks::plan(&system, 2).0);
-        assert_eq!(router.resize_by(-2).unwrap(), 0);
+        assert_eq!(router.adjust(-2).unwrap(), 0);
         system.advance(10 * SECOND);
         assert!(!router.is_closed(), "not when the last routee goes");
 
@@ -1123,7 +1127,7 @@ fn a_message_that_finds_only_routees_that_have_ended_ends_the_router_by_every_st
     for choose in strategies() {
         let system = TestSystem::with_seed(1);
         let router = choose(Desks::plan(&system, 1).0);
-        let routee = (*router).routees().unwrap().remove(0);
+        let routee = router.routees().unwrap().remove(0);
         routee.stop();
         while !routee.is_closed() {
             assert!(system.step());
@@ -1154,8 +1158,8 @@ fn a_resize_before_the_next_message_revives_the_router() {
     // Both end by themselves, or by a failure.
     router.tell(FAIL);
     system.run_until_idle();
-    assert_eq!(router.routees().unwrap(), [""; 0]);
-    assert_eq!(router.resize_by(1).unwrap(), 1);
+    assert_eq!(router.routee_names().unwrap(), [""; 0]);
+    assert_eq!(router.adjust(1).unwrap(), 1);
     got.try_iter().for_each(drop);
     router.tell(1u64);
     assert_eq!(since(&system, &got), [(2, 1)]);
@@ -1163,7 +1167,7 @@ fn a_resize_before_the_next_message_revives_the_router() {
     // A resize that the head gets before the word of the message that found nobody: the pool lives.
     router.tell(END);
     system.run_until_idle();
-    assert_eq!(router.routees().unwrap(), [""; 0]);
+    assert_eq!(router.routee_names().unwrap(), [""; 0]);
     let grown = router.head().ask(pointsman::routing::AdjustPoolSize::By(1));
     router.tell(2u64);
     system.run_until_idle();
@@ -1187,7 +1191,7 @@ fn a_message_to_all_that_finds_nobody_ends_the_router_too() {
     let system = TestSystem::with_seed(1);
     let (plan, _) = workers(&system, 1);
     let router = plan.spawn().unwrap();
-    router.resize_by(-1).unwrap();
+    router.adjust(-1).unwrap();
     assert_eq!(router.fan_out(7), 0);
     system.run_until_idle();
     assert!(router.is_closed());
@@ -1198,7 +1202,7 @@ fn a_message_to_all_that_finds_nobody_ends_the_router_too() {
     let system = TestSystem::with_seed(1);
     let (plan, _) = workers(&system, 1);
     let router = plan.spawn().unwrap();
-    router.resize_by(-1).unwrap();
+    router.adjust(-1).unwrap();
     assert_eq!(router.broadcast(7u64), 0);
     system.run_until_idle();
     assert!(router.is_closed());
@@ -1210,12 +1214,12 @@ fn an_empty_router_stays_if_wanted() {
     let system = TestSystem::with_seed(1);
     let (plan, got) = workers(&system, 1);
     let router = plan.stay_when_empty().spawn().unwrap();
-    router.resize_by(-1).unwrap();
+    router.adjust(-1).unwrap();
     router.tell(7u64);
     system.advance(SECOND);
     assert!(!router.is_closed());
     assert_eq!(system.ledger().dead_lettered, 1);
-    router.resize_by(1).unwrap();
+    router.adjust(1).unwrap();
     router.tell(8u64);
     assert_eq!(since(&system, &got), [(1, 8)]);
     end(system, &router);
@@ -1235,7 +1239,7 @@ fn a_message_to_all_counts_for_the_resizer_that_the_system_says() {
     let router = plan.spawn().unwrap();
     let size = || {
         system.run_until_idle();
-        router.routees().unwrap().len()
+        router.routee_names().unwrap().len()
     };
     assert_eq!(size(), 5);
     assert_eq!(router.fan_out(7), 5);
@@ -1250,11 +1254,11 @@ fn a_resizer_that_the_system_says_lets_an_empty_router_grow_instead_of_ending() 
     let system = resized(DefaultResizer::new().lower_bound(0).upper_bound(9));
     let (plan, got) = workers(&system, 1);
     let router = plan.spawn().unwrap();
-    assert_eq!(router.routees().unwrap().len(), 0);
+    assert_eq!(router.routee_names().unwrap().len(), 0);
     router.tell(7u64);
     system.run_until_idle();
     assert_eq!((router.is_closed(), system.ledger().dead_lettered), (false, 1));
-    assert_eq!(router.routees().unwrap().len(), 1);
+    assert_eq!(router.routee_names().unwrap().len(), 1);
     router.tell(8u64);
     assert_eq!(since(&system, &got), [(0, 8)]);
     end(system, &router);

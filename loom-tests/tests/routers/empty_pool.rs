@@ -8,7 +8,6 @@ use loom::thread;
 use pointsman::Ledger;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::prelude::*;
-use pointsman::routing::goakt::RouterHandle;
 use pointsman::time::ManualClock;
 // A counter that the models look at when all is over; it orders nothing.
 use std::sync::Arc;
@@ -27,7 +26,7 @@ impl Actor for Counts {
 
 struct World {
     system: System,
-    router: RouterHandle<u32>,
+    router: Router<u32>,
     handled: Arc<AtomicUsize>,
 }
 
@@ -53,7 +52,7 @@ impl World {
 
     /// Ends its routees.
     fn empty(&self) {
-        for routee in (*self.router).routees().expect("it runs") {
+        for routee in self.router.routees().expect("it runs") {
             routee.stop();
         }
     }
@@ -75,7 +74,7 @@ fn a_router_that_grows_in_time_lives_and_one_that_was_found_empty_ends() {
         let world = World::new();
         world.empty();
         let sender = world.send();
-        let grown = world.router.resize_by(1);
+        let grown = world.router.adjust(1);
         let accepted = sender.join().unwrap();
         assert_eq!(world.router.is_closed(), grown.is_err(), "it grows, or it ends");
         assert!(grown.is_ok() || !accepted);
@@ -102,7 +101,7 @@ fn a_router_that_grows_in_time_lives_and_one_that_was_found_empty_ends() {
 fn the_message_that_finds_the_last_routee_ended_ends_the_router() {
     model("found_empty_races_end_of_routee", &[1], 1, 500, || {
         let world = World::new();
-        let routee = (*world.router).routees().expect("it runs").remove(0);
+        let routee = world.router.routees().expect("it runs").remove(0);
         let sender = world.send();
         routee.stop();
         drop(routee);

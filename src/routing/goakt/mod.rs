@@ -34,19 +34,14 @@
 //!     .restart_on_failure()
 //!     .spawn()?;
 //! assert_eq!(lookup.ask(Lookup("pear".into())).wait()?, 4);
-//! assert_eq!(lookup.routees()?, ["r0", "r1", "r2", "r3", "r4"]);
-//! assert_eq!(lookup.resize_by(-2)?, 3);
+//! assert_eq!(lookup.routee_names()?, ["r0", "r1", "r2", "r3", "r4"]);
+//! assert_eq!(lookup.adjust(-2)?, 3);
 //! # Ok(())
 //! # }
 //! ```
 
-pub(crate) mod error;
-pub(crate) mod handle;
+pub(crate) mod router;
 pub(crate) mod spawn;
-pub(crate) mod strategy;
 
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
-pub use crate::routing::goakt::error::RouterError;
-pub use crate::routing::goakt::handle::RouterHandle;
 pub use crate::routing::goakt::spawn::SpawnRouter;
-pub use crate::routing::goakt::strategy::{RoutingStrategy, Unset};

@@ -10,9 +10,7 @@ use crate::core::strategy::{Directive, Strategy};
 use crate::core::system::SystemRef;
 use crate::failure::{FailureKind, guarded};
 use crate::mailbox::kind::MailboxChoice;
-use crate::routing::goakt::error::RouterError;
-use crate::routing::goakt::handle::RouterHandle;
-use crate::routing::goakt::strategy::{RoutingStrategy, Unset};
+use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast::Broadcast;
 use crate::routing::logics::consistent_hashing::{ConsistentHashing, WithoutKey};
 use crate::routing::logics::hash_key::KeySink;
@@ -21,6 +19,7 @@ use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
 use crate::routing::logics::tail_chopping::TailChopping;
 use crate::routing::plan::{Initial, NewRoutee, RouteeSettings, RouterPlan};
+use crate::routing::router::Router;
 use crate::util::panic::Guarded;
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -40,7 +39,7 @@ const VIRTUAL_NODES: u32 = 150;
 /// Describes a router that is about to be created, by [`SystemRef::spawn_router`].
 ///
 /// The order of the options decides nothing. A strategy can be chosen once, and its options only after it; without a
-/// strategy, messages go to all routees. Each option names GoAkt's beside it.
+/// strategy, messages go to all routees. `S` is the logic of the strategy. Each option names GoAkt's beside it.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -69,6 +68,7 @@ const VIRTUAL_NODES: u32 = 150;
 /// # let system = System::builder("demo").build().unwrap();
 /// let workers = system.spawn_router("workers", 10, |_| Worker).round_robin().random();
 /// ```
+#[doc(alias = "RoutingStrategy")]
 #[must_use = "nothing is created before `spawn`"]
 pub struct SpawnRouter<M: Send + 'static, S> {
     plan: RouterPlan<M, RoundRobin>,
@@ -91,7 +91,7 @@ impl SystemRef {
         name: &str,
         pool_size: usize,
         factory: impl Fn(usize) -> I + Send + Sync + 'static,
-    ) -> SpawnRouter<A::Message, Unset>
+    ) -> SpawnRouter<A::Message, Broadcast>
     where
         A: Actor,
         I: IntoActor<Actor = A>,
@@ -110,7 +110,7 @@ impl SystemRef {
         plan.stays_when_empty = true;
         plan.ends_when_found_empty = true;
         plan.head_on_failure = Some(Strategy::resume());
-        SpawnRouter { plan, strategy: Unset, pool_size, directive: None, two_directives: None }
+        SpawnRouter { plan, strategy: Broadcast, pool_size, directive: None, two_directives: None }
     }
 }
 
@@ -141,10 +141,14 @@ where
     spawn_held::<A, _>(settings.plan(head, number), ByContext(recipe))
 }
 
-impl<M: Send + 'static> SpawnRouter<M, Unset> {
+impl<M: Send + 'static> SpawnRouter<M, Broadcast> {
     /// Sends to all routees, each copy in its routee's mailbox before the next: the default. GoAkt's `FanOutRouting`.
-    /// [`RouterHandle::fan_out`] tells how many have taken it.
-    pub fn fan_out(self) -> SpawnRouter<M, Broadcast> {
+    /// [`Router::fan_out`] tells how many have taken it.
+    // The type is hidden, so that another strategy after it does not compile.
+    pub fn fan_out(self) -> SpawnRouter<M, impl RoutingLogic<M>>
+    where
+        M: Clone,
+    {
         self.strategy(Broadcast)
     }
 
@@ -224,7 +228,7 @@ impl<M: Send + 'static> SpawnRouter<M, Unset> {
     }
 
     fn strategy<S>(self, strategy: S) -> SpawnRouter<M, S> {
-        self.map_strategy(|Unset| strategy)
+        self.map_strategy(|Broadcast| strategy)
     }
 }
 
@@ -308,7 +312,7 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
 
     /// Keeps the router when it has no routees left. Without this option the router ends with the message that finds it
     /// empty, as in GoAkt: that message is a dead letter, and then the name is free. Until such a message
-    /// [`RouterHandle::resize_by`] can revive the router.
+    /// [`Router::adjust`] can revive the router. A router that stays may begin with 0 routees.
     pub fn stay_when_empty(mut self) -> Self {
         self.plan.ends_when_found_empty = false;
         self
@@ -330,21 +334,31 @@ impl<M: Send + 'static, S> SpawnRouter<M, S> {
     ///
     /// # Errors
     ///
-    /// [`RouterError`]. The name is free when this returns, and actors that were begun end by themselves; where options
-    /// are wrong, no actor was begun.
-    pub fn spawn(self) -> Result<RouterHandle<M>, RouterError>
+    /// [`SpawnError`]. The first fault of these is reported: 0 routees for a router that does not
+    /// [stay when empty](Self::stay_when_empty), a [strategy](SpawnError::Logic) with a time of 0 or too many points,
+    /// [two options](SpawnError::TwoDirectives) that decide about a failing routee, and then the faults that any router
+    /// can have. GoAkt's fourth fault, consistent hashing without an extractor of keys, cannot be written down here.
+    ///
+    /// The name is free when this returns, and actors that were begun end by themselves; where options are wrong, no
+    /// actor was begun.
+    #[doc(alias = "RouterError")]
+    pub fn spawn(self) -> Result<Router<M>, SpawnError>
     where
-        S: RoutingStrategy<M>,
+        S: RoutingLogic<M>,
     {
-        let router = self.plan.shown_name();
-        if self.pool_size == 0 {
-            return Err(RouterError::PoolSize { router: router.to_owned() });
+        if let Ok(parent) = &self.plan.parent {
+            let path = || self.plan.path(parent);
+            if self.pool_size == 0 && self.plan.ends_when_found_empty {
+                return Err(SpawnError::EmptyPool { path: path() });
+            }
+            if let Err(fault) = self.strategy.check() {
+                return Err(SpawnError::Logic { path: path(), fault: fault.to_string() });
+            }
+            if let Some(options) = self.two_directives {
+                return Err(SpawnError::TwoDirectives { path: path(), options });
+            }
         }
-        self.strategy.check(router)?;
-        if let Some(options) = self.two_directives {
-            return Err(RouterError::TwoDirectives { router: router.to_owned(), options });
-        }
-        Ok(RouterHandle::new(self.plan.logic(self.strategy.into_logic()).spawn()?))
+        self.plan.logic(self.strategy).spawn()
     }
 }
 
