@@ -109,7 +109,7 @@ pub use crate::routing::head::messages::{
 pub use crate::routing::logic::RoutingLogic;
 pub use crate::routing::logics::broadcast::Broadcast;
 pub use crate::routing::logics::broadcast_if::BroadcastIf;
-pub use crate::routing::logics::consistent_hashing::{ConsistentHashing, Keyed, WithoutKey};
+pub use crate::routing::logics::consistent_hashing::{ConsistentHashing, Keyed};
 pub use crate::routing::logics::hash_key::{HashKey, KeySink};
 pub use crate::routing::logics::hash_ring::Ring;
 pub use crate::routing::logics::random::Random;

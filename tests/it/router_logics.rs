@@ -8,7 +8,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, BroadcastIf, ConsistentHashing, HashKey, KeySink, Keyed, Random, RoundRobin, RouteContext,
     Routee, Routees, RouterValue, RoutingLogic, ScatterGatherFirstCompleted, SmallestMailbox, TailChopping,
-    TwoChoices, WithoutKey,
+    TwoChoices,
 };
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -552,7 +552,7 @@ fn a_routee_that_is_listed_twice_counts_once_where_identity_decides() {
 fn a_message_without_a_key_that_may_go_anywhere_finds_nobody_in_a_router_without_routees() {
     let system = system();
     let (ports, got) = functions(1);
-    let logic = ConsistentHashing::by_option(|_: &u64, _| None).without_key(WithoutKey::Random);
+    let logic = ConsistentHashing::by_option(|_: &u64, _| None).random_without_key();
     let full = value(&system, logic, &ports);
     full.route(1u64);
     let empty = full.remove_routee(&ports[0]);

@@ -12,7 +12,7 @@ use crate::failure::{FailureKind, guarded};
 use crate::mailbox::kind::MailboxChoice;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::broadcast::Broadcast;
-use crate::routing::logics::consistent_hashing::{ConsistentHashing, WithoutKey};
+use crate::routing::logics::consistent_hashing::ConsistentHashing;
 use crate::routing::logics::hash_key::KeySink;
 use crate::routing::logics::random::Random;
 use crate::routing::logics::round_robin::RoundRobin;
@@ -206,9 +206,7 @@ impl<M: Send + 'static> SpawnRouter<M, Broadcast> {
         self,
         key: impl Fn(&M, &mut KeySink) -> Option<()> + Send + Sync + 'static,
     ) -> SpawnRouter<M, ConsistentHashing<M, impl Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static>> {
-        self.strategy(
-            ConsistentHashing::by_option(key).virtual_nodes(VIRTUAL_NODES).without_key(WithoutKey::Random),
-        )
+        self.strategy(ConsistentHashing::by_option(key).virtual_nodes(VIRTUAL_NODES).random_without_key())
     }
 
     /// Asks all routees, and the first success is the outcome. Without a success `within` the given time the ask fails.
@@ -253,7 +251,7 @@ where
     /// Refuses messages without a key, instead of sending them to any routee: they are dead letters, or come back to
     /// `try_tell`.
     pub fn refuse_without_key(self) -> Self {
-        self.map_strategy(|logic| logic.without_key(WithoutKey::Refuse))
+        self.map_strategy(ConsistentHashing::refuse_without_key)
     }
 }
 

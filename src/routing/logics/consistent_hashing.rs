@@ -54,7 +54,7 @@ use std::sync::Arc as StdArc;
 /// - [`new`](Self::new): the message is its own key: it implements [`HashKey`].
 /// - [`by_option`](Self::by_option): a function that may find no key. A message without a key is a dead letter, with a
 ///   warning in the log for the first, and then each time that their number has doubled; or it goes to [any
-///   routee](Self::without_key).
+///   routee](Self::random_without_key).
 ///
 /// Akka's envelope (`ConsistentHashableEnvelope`) gives a key to a message that the router's mapping does not know. A
 /// typed router knows all its messages; wrap messages that hold no key in [`Keyed`].
@@ -81,16 +81,6 @@ pub struct ConsistentHashing<M, F> {
 }
 
 pub(crate) type Hasher = dyn Fn(&[u8]) -> u64 + Send + Sync;
-
-/// The way in which [`ConsistentHashing`] treats a message that has no key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WithoutKey {
-    /// The message is a dead letter, or comes back to `try_tell`. As in Akka.
-    #[default]
-    Refuse,
-    /// Any routee gets the message, with equal chance. As in GoAkt.
-    Random,
-}
 
 impl<M: Send + 'static> ConsistentHashing<M, ()> {
     /// Hashes the key that `key` feeds of a message.
@@ -146,12 +136,18 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         }
     }
 
-    /// Decides about messages for which [`by_option`](Self::by_option) finds no key: by default they are refused.
-    pub fn without_key(mut self, policy: WithoutKey) -> Self {
-        self.anyone = match policy {
-            WithoutKey::Refuse => None,
-            WithoutKey::Random => Some(Generators::new(None)),
-        };
+    /// Sends a message for which [`by_option`](Self::by_option) finds no key to any routee, with equal chance, as GoAkt
+    /// does. By default it is refused, as in Akka: it is a dead letter, or comes back to `try_tell`.
+    #[doc(alias = "WithoutKey")]
+    pub fn random_without_key(mut self) -> Self {
+        self.anyone = Some(Generators::new(None));
+        self
+    }
+
+    /// Undoes [`random_without_key`](Self::random_without_key).
+    #[cfg(feature = "goakt")]
+    pub(crate) fn refuse_without_key(mut self) -> Self {
+        self.anyone = None;
         self
     }
 
@@ -225,7 +221,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
             log::warn!(
                 target: "pointsman",
                 "{message} has no key for consistent hashing by {}: a dead letter, the {count}. of this router; give \
-                 each message a key, or say `without_key`",
+                 each message a key, or say `random_without_key`",
                 cx.name()
             );
         }
