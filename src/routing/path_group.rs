@@ -13,8 +13,8 @@ use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routee;
 use crate::routing::router_info::RouterInfo;
+use crate::selection::lookup::LookupError;
 use crate::selection::selection::Selection;
-use std::fmt;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
@@ -127,10 +127,11 @@ impl<M: Send + 'static> Routee<M> {
     ///
     /// # Errors
     ///
-    /// [`WildcardError`] hands back a selection with a wildcard.
-    pub fn selected_one(selection: Selection) -> Result<Self, WildcardError> {
+    /// [`LookupError::Wildcard`] hands back a selection with a wildcard.
+    #[doc(alias = "WildcardError")]
+    pub fn selected_one(selection: Selection) -> Result<Self, LookupError> {
         if selection.has_wildcard() {
-            return Err(WildcardError { selection });
+            return Err(LookupError::Wildcard { selection });
         }
         Ok(selected(selection, None))
     }
@@ -147,28 +148,6 @@ impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
         Self::selected(selection.clone())
     }
 }
-
-/// The error for a selection with a wildcard in the place of a routee that needs no copies of messages: see
-/// [`Routee::selected_one`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WildcardError {
-    /// The selection.
-    pub selection: Selection,
-}
-
-impl fmt::Display for WildcardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { selection } = self;
-        write!(
-            f,
-            "{selection} has a wildcard, so that each message may need copies: name one actor, or use \
-             `Routee::selected`, for which the message must be `Clone`"
-        )
-    }
-}
-
-impl std::error::Error for WildcardError {}
 
 /// The routee of a selection before it belongs to a router.
 fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {

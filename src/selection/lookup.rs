@@ -8,6 +8,7 @@ use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::{ActorPath, Name};
 use crate::path::error::{PathError, PathFault};
 use crate::selection::empty_ref::DEAD_LETTERS;
+use crate::selection::selection::Selection;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -113,8 +114,8 @@ impl SystemCore {
     }
 }
 
-/// A path leads to no actor, or a selection to none that answers.
-#[doc(alias = "ActorNotFound")]
+/// A path leads to no actor, or not to a single one, or a selection to none that answers.
+#[doc(alias("ActorNotFound", "WildcardError"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
@@ -141,6 +142,12 @@ pub enum LookupError {
         /// The cause. [`Timeout`](AskError::Timeout): the actors there did not get to the request in time.
         /// [`Undeliverable`](AskError::Undeliverable): the system has ended.
         cause: AskError,
+    },
+    /// The selection has a wildcard, and stands in the place of a single actor: see
+    /// [`Routee::selected_one`](crate::routing::Routee::selected_one).
+    Wildcard {
+        /// The selection.
+        selection: Selection,
     },
 }
 
@@ -174,6 +181,11 @@ impl fmt::Display for LookupError {
                 write!(f, "no actor at {path}: the system has ended")
             }
             LookupError::NoAnswer { path, cause } => write!(f, "no actor at {path} found: {cause}"),
+            LookupError::Wildcard { selection } => write!(
+                f,
+                "{selection} has a wildcard, so that each message may need copies: name one actor, or use \
+                 `Routee::selected`, for which the message must be `Clone`"
+            ),
         }
     }
 }
