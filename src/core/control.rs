@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use std::any::Any;
 
 /// A control message. It travels in the system queue.
-pub enum Control {
+pub(crate) enum Control {
     /// End now: the rest of the mailbox becomes dead letters.
     Stop,
     /// End now if there is nothing left to handle; otherwise do nothing.
@@ -51,13 +51,13 @@ pub enum Control {
 
 impl Control {
     /// Returns whether it waits in the queue as a message does: a timer's tick, or a termination notice.
-    pub fn is_notice(&self) -> bool {
+    pub(crate) fn is_notice(&self) -> bool {
         matches!(self, Control::Tick(_) | Control::Terminated(_))
     }
 }
 
 /// A question for an actor's reference. If it is dropped before it is answered, the answer is that there is no actor.
-pub trait Inquiry: Send {
+pub(crate) trait Inquiry: Send {
     /// Answers that the actor exists.
     fn answer(self: Box<Self>, actor: AnyActorRef);
 }

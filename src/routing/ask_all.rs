@@ -108,14 +108,11 @@ fn gathered<M: Send + 'static, R: Send + 'static>(
     }
 }
 
-/// A router whose routees can all be asked: a [`Router`] or a [`RouterValue`]. The trait is for these two only; see
-/// [`Context::ask_all`].
-pub trait EachRoutee<M: Send + 'static> {
-    #[doc(hidden)]
+/// A router whose routees can all be asked: a [`Router`] or a [`RouterValue`].
+trait EachRoutee<M: Send + 'static> {
     fn info(&self) -> &RouterInfo;
 
     /// Shows the routees of this moment; `None` if the router has stopped.
-    #[doc(hidden)]
     fn show(&self, act: &mut dyn FnMut(Option<&Routees<M>>));
 }
 
@@ -216,7 +213,8 @@ impl<M: Send + 'static> Router<M> {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
-    /// Asks every routee, whatever the logic, and gathers the answers: as [`Router::ask_all`].
+    /// Asks every routee, whatever the logic, and gathers the answers: as [`Router::ask_all`]. In an actor, which must
+    /// not wait, use [`ask_all_in`](Self::ask_all_in).
     pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
     where
         M: From<Call<Q>>,
@@ -232,12 +230,54 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ) -> AskEach<M, R> {
         ask_each(self, |reply_to| make(reply_to).into())
     }
+
+    /// Asks every routee from an actor; the answers arrive there as the message that `wrap` makes of them, as of
+    /// [`Context::ask_all`], or with a limit of [`Context::ask_all_within`].
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::routing::{RoundRobin, RouteeReply, RouterValue};
+    /// # #[derive(Clone)]
+    /// # struct Stored;
+    /// # impl Request for Stored {
+    /// #     type Reply = u64;
+    /// # }
+    ///
+    /// struct Clerk {
+    ///     shards: RouterValue<Call<Stored>, RoundRobin>,
+    /// }
+    /// impl Actor for Clerk {
+    ///     type Message = Result<Vec<RouteeReply<Call<Stored>, u64>>, AskError>;
+    ///     fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
+    ///         self.shards.ask_all_in(ctx, Stored, None, |all| all);
+    ///         Ok(())
+    ///     }
+    ///     fn receive(&mut self, all: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
+    ///         println!("{} shards", all?.len());
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    #[doc(alias = "EachRoutee")]
+    pub fn ask_all_in<N, Q>(
+        &self,
+        ctx: &mut Context<N>,
+        request: Q,
+        limit: Option<Duration>,
+        wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
+    ) where
+        N: Send + 'static,
+        M: From<Call<Q>>,
+        Q: Request + Clone,
+    {
+        ask_each_in(ctx, self, request, limit, wrap);
+    }
 }
 
 impl<N: Send + 'static> Context<N> {
     /// Asks every routee of a router; the answers arrive here as the message that `wrap` makes of them. Otherwise as
     /// [`Router::ask_all`]. The entries come when every routee has answered or can answer no more; for a limit use
-    /// [`ask_all_within`](Self::ask_all_within).
+    /// [`ask_all_within`](Self::ask_all_within), and for a router value [`RouterValue::ask_all_in`].
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -291,14 +331,14 @@ impl<N: Send + 'static> Context<N> {
     /// ```
     pub fn ask_all<M, Q>(
         &mut self,
-        routees: &impl EachRoutee<M>,
+        router: &Router<M>,
         request: Q,
         wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
     ) where
         M: From<Call<Q>> + Send + 'static,
         Q: Request + Clone,
     {
-        ask_each_in(self, routees, request, None, wrap);
+        ask_each_in(self, router, request, None, wrap);
     }
 
     /// As [`ask_all`](Self::ask_all), with a limit: the routees that have not answered after `limit` have the entry
@@ -306,7 +346,7 @@ impl<N: Send + 'static> Context<N> {
     /// this thread may wait. With a limit of zero nothing is sent: [`AskError::NoTime`].
     pub fn ask_all_within<M, Q>(
         &mut self,
-        routees: &impl EachRoutee<M>,
+        router: &Router<M>,
         request: Q,
         limit: Duration,
         wrap: impl FnOnce(Result<Vec<RouteeReply<M, Q::Reply>>, AskError>) -> N + Send + 'static,
@@ -314,7 +354,7 @@ impl<N: Send + 'static> Context<N> {
         M: From<Call<Q>> + Send + 'static,
         Q: Request + Clone,
     {
-        ask_each_in(self, routees, request, Some(limit), wrap);
+        ask_each_in(self, router, request, Some(limit), wrap);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc as StdArc;
 use std::sync::Weak as StdWeak;
 /// The part of a router that a message needs on its way and that never changes, without the type of message.
 #[repr(align(64))]
-pub struct RouterInfo {
+pub(crate) struct RouterInfo {
     pub head: AnyActorRef,
     pub system: StdArc<SystemCore>,
     pub message_type: fn() -> &'static str,
@@ -25,7 +25,7 @@ pub struct RouterInfo {
 
 impl RouterInfo {
     /// Routers of different numbers draw other random numbers.
-    pub fn new<M>(head: AnyActorRef, number: u32) -> Self {
+    pub(crate) fn new<M>(head: AnyActorRef, number: u32) -> Self {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
         let message_type = std::any::type_name::<M>;
@@ -33,17 +33,17 @@ impl RouterInfo {
     }
 
     /// The info of a router value: its dead letters are at this head.
-    pub fn of_value<M>(head: AnyActorRef, number: u32) -> StdArc<Self> {
+    pub(crate) fn of_value<M>(head: AnyActorRef, number: u32) -> StdArc<Self> {
         StdArc::new_cyclic(|own| Self { value: Some(own.clone()), ..Self::new::<M>(head, number) })
     }
 
     /// Whether this belongs to a single router value, which has no clones and from which no other value was made.
-    pub fn is_of_sole_value(&self) -> bool {
+    pub(crate) fn is_of_sole_value(&self) -> bool {
         self.value.as_ref().is_some_and(|own| own.strong_count() == 1)
     }
 
     /// The info of a sender to several recipients that is no router: its dead letters are at `/deadLetters`.
-    pub fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
+    pub(crate) fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
         Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
     }
 
@@ -51,13 +51,13 @@ impl RouterInfo {
         RouterId::new(&self.head, self.number)
     }
 
-    pub fn found_empty(&self) -> Option<&EmptyPoolTrigger> {
+    pub(crate) fn found_empty(&self) -> Option<&EmptyPoolTrigger> {
         self.found_empty.as_deref()
     }
 
     /// A message has found no routee that takes it.
     #[cold]
-    pub fn on_no_routee(&self) {
+    pub(crate) fn on_no_routee(&self) {
         if let Some(found_empty) = &self.found_empty {
             found_empty.tell(&self.head);
         }
@@ -71,7 +71,7 @@ impl RouterInfo {
 const _: () = assert!(size_of::<RouterInfo>() == 64);
 
 /// The trigger by which senders tell the head that the pool is empty.
-pub struct EmptyPoolTrigger {
+pub(crate) struct EmptyPoolTrigger {
     /// Pulled by a sender that finds no routee; only the first tells the head.
     trigger: Trigger,
     word: fn() -> Control,
@@ -79,18 +79,18 @@ pub struct EmptyPoolTrigger {
 
 impl EmptyPoolTrigger {
     /// For a router whose head runs the control message of `word` when it is told.
-    pub fn new(word: fn() -> Control) -> Self {
+    pub(crate) fn new(word: fn() -> Control) -> Self {
         Self { trigger: Trigger::new(), word }
     }
 
     /// The head begins to look: a sender that finds no routee from now on tells it again.
-    pub fn rearm(&self) {
+    pub(crate) fn rearm(&self) {
         self.trigger.loosen();
     }
 
     /// A message has found no routee. The control message is positioned, so it is behind a change that the same sender
     /// has asked for.
-    pub fn tell(&self, head: &AnyActorRef) {
+    pub(crate) fn tell(&self, head: &AnyActorRef) {
         if self.trigger.pull() {
             // If the head has ended, so has the pool.
             let _ = head.send_positioned((self.word)());

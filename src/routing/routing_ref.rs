@@ -31,7 +31,7 @@ use std::sync::Arc as StdArc;
 
 /// The part of a router that its references, its handle and its head share, and that changes while it routes.
 #[repr(align(64))]
-pub struct SharedRouter<M: Send + 'static> {
+pub(crate) struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
@@ -39,7 +39,7 @@ pub struct SharedRouter<M: Send + 'static> {
 }
 
 impl<M: Send + 'static> SharedRouter<M> {
-    pub fn new(
+    pub(crate) fn new(
         head: AnyActorRef,
         resizing: Option<StdArc<Resizing>>,
         found_empty: Option<EmptyPoolTrigger>,
@@ -52,12 +52,12 @@ impl<M: Send + 'static> SharedRouter<M> {
     }
 
     /// Publishes a table.
-    pub fn replace(&self, table: Routees<M>) {
+    pub(crate) fn replace(&self, table: Routees<M>) {
         self.table.replace(table);
     }
 
     /// Refuses everything from now on, and lets go of the routees.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         // Ordering: Relaxed; a thread that reads too early finds routees that refuse, or the empty table below.
         self.closed.store(true, Ordering::Relaxed);
         let version = self.table.read(&reclaim::section()).version();

@@ -17,14 +17,14 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
 /// A value of a user's type that is dropped together with other values. A panic in its drop is caught here. Uncaught,
 /// the second of two such panics would abort the process.
 #[derive(Clone)]
-pub struct Guarded<T>(ManuallyDrop<T>);
+pub(crate) struct Guarded<T>(ManuallyDrop<T>);
 
 impl<T> Guarded<T> {
-    pub fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 
-    pub fn into_inner(self) -> T {
+    pub(crate) fn into_inner(self) -> T {
         let mut guard = ManuallyDrop::new(self);
         // SAFETY: the guard is not dropped, so nothing uses the value there again.
         unsafe { ManuallyDrop::take(&mut guard.0) }

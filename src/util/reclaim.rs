@@ -112,7 +112,7 @@ pub(crate) fn process_domain() -> &'static Arc<Domain> {
 }
 
 /// The readers of some published values, and the replaced values that these readers may still be reading.
-pub struct Domain {
+pub(crate) struct Domain {
     /// Counts replacements.
     epoch: CachePadded<AtomicU64>,
     /// The values that were replaced and are not freed yet.
@@ -134,7 +134,7 @@ pub(crate) struct Member {
 
 /// A stretch of code during which the values that it has read stay valid.
 #[must_use = "a section ends when it is dropped"]
-pub struct Section<'d> {
+pub(crate) struct Section<'d> {
     domain: &'d Domain,
     /// `None` in a thread without thread-locals, which shares the record of the orphans.
     record: Option<&'d Record>,
@@ -163,7 +163,7 @@ pub(crate) struct OfflineGuard {
 }
 
 /// A value that is replaced as a whole while other threads read it.
-pub struct Published<T> {
+pub(crate) struct Published<T> {
     current: AtomicPtr<T>,
     domain: Arc<Domain>,
     owns: PhantomData<T>,
@@ -174,7 +174,7 @@ pub struct Published<T> {
 /// A plain pointer, not a `Box`: readers may still hold references into it, and moving a `Box` asserts that
 /// there are none.
 #[must_use = "garbage that is not retired is leaked"]
-pub struct RetiredValue {
+pub(crate) struct RetiredValue {
     value: *mut (),
     free: unsafe fn(*mut ()),
 }
@@ -211,7 +211,7 @@ struct Retired {
 
 impl Domain {
     /// Makes a domain without readers.
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         asymmetric_fence::prepare();
         Arc::new(Self {
             epoch: CachePadded::new(AtomicU64::new(1)),
@@ -224,7 +224,7 @@ impl Domain {
     /// Takes over a value that no new reader can find, and frees the values that can be freed by now.
     ///
     /// Freeing runs user code (`Drop`); a panic in that code is caught.
-    pub fn retire(&self, retired: RetiredValue) {
+    pub(crate) fn retire(&self, retired: RetiredValue) {
         self.defer(retired);
         self.collect();
     }
@@ -233,7 +233,7 @@ impl Domain {
     ///
     /// Retiring does this too. The head of each router does it before each change, and a worker does it when it has
     /// announced a new epoch.
-    pub fn collect(&self) -> usize {
+    pub(crate) fn collect(&self) -> usize {
         // Either this scan sees the announcement of a reader, whose light side is in `Record::announce`, or the reader
         // sees that the retired values were replaced.
         // SAFETY: the argument is the fence that is asked for.
@@ -241,12 +241,12 @@ impl Domain {
     }
 
     /// Returns how many replaced values are not freed yet.
-    pub fn retired_count(&self) -> usize {
+    pub(crate) fn retired_count(&self) -> usize {
         lock(&self.retired).len()
     }
 
     /// Puts garbage on the retired list.
-    pub fn defer(&self, retired: RetiredValue) {
+    pub(crate) fn defer(&self, retired: RetiredValue) {
         // Ordering: Release; pairs with the Acquire loads of `epoch` in `quiescent` and `announce`. A thread that
         // announces this epoch sees the replacement made before. Later increments are read-modify-writes and so
         // continue this release sequence.
@@ -260,7 +260,7 @@ impl Domain {
     /// # Safety
     ///
     /// `order` must execute [`asymmetric_fence::heavy`], or return false.
-    pub unsafe fn collect_after(&self, order: impl FnOnce() -> bool) -> usize {
+    pub(crate) unsafe fn collect_after(&self, order: impl FnOnce() -> bool) -> usize {
         let (free, left) = {
             let mut retired = lock(&self.retired);
             if retired.is_empty() {
@@ -487,12 +487,12 @@ impl Drop for OfflineGuard {
 
 impl<T: Send + Sync + 'static> Published<T> {
     /// Publishes a first value in the process-wide domain.
-    pub fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self::new_in(process_domain(), value)
     }
 
     /// Publishes a first value in a domain.
-    pub fn new_in(domain: &Arc<Domain>, value: T) -> Self {
+    pub(crate) fn new_in(domain: &Arc<Domain>, value: T) -> Self {
         Self {
             current: AtomicPtr::new(Box::into_raw(Box::new(value))),
             domain: domain.clone(),
@@ -506,7 +506,7 @@ impl<T: Send + Sync + 'static> Published<T> {
     ///
     /// If the section belongs to another domain: such a section would keep no value alive here.
     #[inline]
-    pub fn read<'g>(&'g self, section: &'g Section<'_>) -> &'g T {
+    pub(crate) fn read<'g>(&'g self, section: &'g Section<'_>) -> &'g T {
         assert!(std::ptr::eq(section.domain, &*self.domain), "the section belongs to another domain");
         // Ordering: Acquire; pairs with the AcqRel swap in `replace`. A thread that finds a value sees it whole.
         let current = self.current.load(Ordering::Acquire);
@@ -517,7 +517,7 @@ impl<T: Send + Sync + 'static> Published<T> {
     }
 
     /// Replaces the value; the old one is dropped when its last reader has left.
-    pub fn replace(&self, value: T) {
+    pub(crate) fn replace(&self, value: T) {
         let new = Box::into_raw(Box::new(value));
         // Ordering: AcqRel; the Release half pairs with the Acquire load in `read`; by the Acquire half the writes that
         // made the old value happen before its freeing, whichever thread published it.
@@ -533,7 +533,7 @@ impl<T: Send + Sync + 'static> Published<T> {
     /// # Errors
     ///
     /// The new value, if another thread has replaced `seen`.
-    pub fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
+    pub(crate) fn replace_if(&self, seen: &T, value: T) -> Result<(), T> {
         let new = Box::into_raw(Box::new(value));
         let seen = std::ptr::from_ref(seen).cast_mut();
         // Ordering: Release; as in `replace`. Not Acquire: the `read` that returned `seen` was. Relaxed on failure: the
@@ -573,7 +573,7 @@ impl RetiredValue {
     ///
     /// `free(value)` must be allowed once, in any thread, at any time after the last reader has left, and no other code
     /// may free the value.
-    pub unsafe fn new(value: *mut (), free: unsafe fn(*mut ())) -> Self {
+    pub(crate) unsafe fn new(value: *mut (), free: unsafe fn(*mut ())) -> Self {
         Self { value, free }
     }
 

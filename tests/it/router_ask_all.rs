@@ -228,6 +228,25 @@ impl Actor for Clerk {
     }
 }
 
+/// Asks all routees of a router value, and passes on what comes.
+struct ValueClerk {
+    value: RouterValue<Call<Who>, RoundRobin>,
+    limit: Option<Duration>,
+    log: std::sync::mpsc::Sender<Result<Vec<Result<usize, AskError>>, AskError>>,
+}
+impl Actor for ValueClerk {
+    type Message = All;
+    fn started(&mut self, ctx: &mut Context<All>) -> HandlerResult {
+        self.value.ask_all_in(ctx, Who, self.limit, |all| all);
+        Ok(())
+    }
+    fn receive(&mut self, all: All, ctx: &mut Context<All>) -> HandlerResult {
+        self.log.send(all.map(|all| all.into_iter().map(|entry| entry.reply).collect()))?;
+        ctx.stop();
+        Ok(())
+    }
+}
+
 #[test]
 fn an_actor_gets_all_answers_as_one_message() {
     let system = TestSystem::new();
@@ -254,6 +273,18 @@ fn an_actor_gets_all_answers_as_one_message() {
     assert_eq!(notes.try_recv(), Ok(Ok(vec![Ok(5), Err(AskError::timeout(SECOND))])));
     clerk(Some(Duration::ZERO));
     assert_eq!(notes.try_recv(), Ok(Err(AskError::NoTime)));
+    // A router value is asked in the same way.
+    let value = RouterValue::new(&system, RoundRobin::new()).unwrap().with_routees([&shard]);
+    let (log, notes) = channel();
+    for limit in [None, Some(SECOND), Some(Duration::ZERO)] {
+        let (value, log) = (value.clone(), log.clone());
+        system.spawn(move || ValueClerk { value: value.clone(), limit, log: log.clone() }).unwrap();
+        system.run_until_idle();
+    }
+    assert_eq!(
+        notes.try_iter().collect::<Vec<_>>(),
+        [Ok(vec![Ok(5)]), Ok(vec![Ok(5)]), Err(AskError::NoTime)]
+    );
     kept.0.lock().unwrap().clear();
     shard.stop();
     shards.stop();

@@ -22,7 +22,11 @@ use crate::util::reclaim;
 
 impl Resizing {
     /// Returns the loads that the resizer gets. Runs code of foreign routees.
-    pub fn loads<M: Send + 'static>(&self, table: &Routees<M>, shared: &SharedRouter<M>) -> RouteeLoads {
+    pub(crate) fn loads<M: Send + 'static>(
+        &self,
+        table: &Routees<M>,
+        shared: &SharedRouter<M>,
+    ) -> RouteeLoads {
         let mut loads = self.no_loads(shared);
         for routee in table.iter() {
             let load = routee.actor().load();
@@ -37,7 +41,7 @@ impl Resizing {
     }
 
     /// Returns the loads of a pool without routees; counts the request.
-    pub fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
+    pub(crate) fn no_loads<M: Send + 'static>(&self, shared: &SharedRouter<M>) -> RouteeLoads {
         let mut messages = 0u64;
         // Relaxed: see `sent`.
         self.counts
@@ -105,7 +109,7 @@ pub(crate) fn check<M: Send + 'static>(
 impl Resizing {
     /// Returns the first size of a pool that was described with `size`: new routees would be idle, so none need be made
     /// to be looked at.
-    pub fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
+    pub(crate) fn initial_size<M: Send + 'static>(&self, size: usize, shared: &SharedRouter<M>) -> usize {
         if !self.resizer.is_time_for_resize(0) {
             return size;
         }

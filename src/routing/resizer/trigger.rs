@@ -16,17 +16,17 @@ use crate::util::per_thread::PerThread;
 
 /// Whether the head has been told and has not begun.
 #[derive(Debug)]
-pub struct Trigger(AtomicBool);
+pub(crate) struct Trigger(AtomicBool);
 
 impl Trigger {
     /// Makes a loose trigger.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
     /// Pulls the trigger; true if the caller must tell the head.
     #[must_use = "the caller that finds it loose must tell the head"]
-    pub fn pull(&self) -> bool {
+    pub(crate) fn pull(&self) -> bool {
         // Ordering: Release; pairs with the Acquire in `loosen`, also through the exchanges between, which continue the
         // release sequence: a head that looks after that sees the earlier work of each puller. A plain look first would
         // save the write and lose this.
@@ -34,14 +34,14 @@ impl Trigger {
     }
 
     /// The head begins: a later pull tells it again.
-    pub fn loosen(&self) {
+    pub(crate) fn loosen(&self) {
         // Ordering: Acquire; pairs with the Release in `pull`. It tells the pullers nothing.
         self.0.swap(false, Ordering::Acquire);
     }
 }
 
 /// A pool's resizer, and the state that the pool's senders share with its head.
-pub struct Resizing {
+pub(crate) struct Resizing {
     pub resizer: Guarded<Box<dyn Resizer>>,
     /// The number of messages that each thread has sent to the router.
     pub(crate) counts: PerThread<Count>,
@@ -62,14 +62,14 @@ pub(crate) struct Count {
 
 impl Resizing {
     /// For a router whose head runs the control message of `word` when the trigger was pulled.
-    pub fn new(resizer: Guarded<Box<dyn Resizer>>, word: fn() -> Control) -> Self {
+    pub(crate) fn new(resizer: Guarded<Box<dyn Resizer>>, word: fn() -> Control) -> Self {
         Self { resizer, counts: PerThread::new(), asked_at: AtomicU64::new(0), trigger: Trigger::new(), word }
     }
 
     /// No routee was there to take a message that this thread is sending. That is noted, and the head is told when the
     /// message is [counted](Self::sent), so that the look finds it in the count.
     #[cold]
-    pub fn nobody_took(&self) {
+    pub(crate) fn nobody_took(&self) {
         // Relaxed: as in `sent`.
         self.counts.with(|_| Count::default(), |count| count.is_unheard.store(true, Ordering::Relaxed));
     }
@@ -79,7 +79,7 @@ impl Resizing {
     ///
     /// Runs the resizer's code.
     #[inline]
-    pub fn sent(&self, head: &AnyActorRef) {
+    pub(crate) fn sent(&self, head: &AnyActorRef) {
         let (count, is_unheard) = self.counts.with(
             |_| Count::default(),
             |count| {
