@@ -102,7 +102,7 @@ fn row(router: Router<CounterMsg>, messages: u64, send: SendOne, copies: RangeIn
     let (mut shares, end) = (Vec::new(), Instant::now() + DEADLINE);
     while shares.iter().sum::<u64>() < *expected.start() && Instant::now() < end {
         let replies = router.ask_all_with(CounterMsg::HowMany).within(DEADLINE).wait()?;
-        shares = replies.into_iter().map(|routee| routee.reply).collect::<Result<_, _>>()?;
+        shares = replies.into_iter().map(|(_, reply)| reply).collect::<Result<_, _>>()?;
     }
     let (path, time) = (router.path(), began.elapsed().as_nanos() / u128::from(messages));
     println!("{:<20}{messages:>8}  {:<38}{time:>10}", path.name(), format!("{shares:?}"));

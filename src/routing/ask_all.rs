@@ -36,23 +36,23 @@ use std::sync::Arc as StdArc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-/// The answer of a routee: an entry of the result of [`Router::ask_all`].
-#[non_exhaustive]
-pub struct RouteeReply<M, R> {
-    /// The routee that was asked: [`identity`](Routee::identity) names it, [`actor`](Routee::actor) reaches it again.
-    pub routee: Routee<M>,
-    /// Its reply, or why there is none: [`Undeliverable`](AskError::Undeliverable) if it did not take the request,
-    /// [`NoReply`](AskError::NoReply) if it dropped the reply port, [`Timeout`](AskError::Timeout) if it has not answered
-    /// by the limit; from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and
-    /// [`AllFailed`](AskError::AllFailed). The error names the routee, if that stands anywhere.
-    pub reply: Result<R, AskError>,
-}
+/// The answer of a routee: the routee that was asked, and its reply.
+type RouteeReply<M, R> = (Routee<M>, Result<R, AskError>);
 
 /// The answers of all routees, on their way: like an [`Ask`], but the replies that there are when the time is up are not
-/// lost.
+/// lost. Each entry of the result has a routee, whose [`identity`](Routee::identity) names it and whose
+/// [`actor`](Routee::actor) reaches it again, and its reply.
+///
+/// A routee without a reply has one of these errors, which names the routee, if that stands anywhere:
+///
+/// * [`Undeliverable`](AskError::Undeliverable) if it did not take the request;
+/// * [`NoReply`](AskError::NoReply) if it dropped the reply port;
+/// * [`Timeout`](AskError::Timeout) if it has not answered by the limit;
+/// * from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and [`AllFailed`](AskError::AllFailed).
 ///
 /// Made by [`Router::ask_all`] and [`RouterValue::ask_all`]. The requests were sent when it was made. Dropping it gives
 /// the answers up.
+#[doc(alias = "RouteeReply")]
 #[must_use = "an ask that is dropped is given up; use `broadcast` if no answers are wanted"]
 pub struct AskEach<M: Send + 'static, R> {
     /// Answered when all places are filled.
@@ -178,10 +178,10 @@ impl<M: Send + 'static> Router<M> {
     /// # let system = System::builder("demo").build()?;
     /// let shards = system.router("shards").pool(3, |ctx| Shard(ctx.routee_index() as u64)).spawn()?;
     /// let mut total = 0;
-    /// for shard in shards.ask_all(Stored).within(Duration::from_secs(1)).wait()? {
-    ///     match shard.reply {
+    /// for (shard, reply) in shards.ask_all(Stored).within(Duration::from_secs(1)).wait()? {
+    ///     match reply {
     ///         Ok(stored) => total += stored,
-    ///         Err(error) => eprintln!("{}: {error}", shard.routee.identity()),
+    ///         Err(error) => eprintln!("{}: {error}", shard.identity()),
     ///     }
     /// }
     /// assert_eq!(total, 0 + 1 + 2);
@@ -236,7 +236,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::routing::{RoundRobin, RouteeReply, RouterValue};
+    /// use pointsman::routing::{RoundRobin, Routee, RouterValue};
     /// # #[derive(Clone)]
     /// # struct Stored;
     /// # impl Request for Stored {
@@ -247,7 +247,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     ///     shards: RouterValue<Call<Stored>, RoundRobin>,
     /// }
     /// impl Actor for Clerk {
-    ///     type Message = Result<Vec<RouteeReply<Call<Stored>, u64>>, AskError>;
+    ///     type Message = Result<Vec<(Routee<Call<Stored>>, Result<u64, AskError>)>, AskError>;
     ///     fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
     ///         self.shards.ask_all_in(ctx, Stored, None, |all| all);
     ///         Ok(())
@@ -281,7 +281,7 @@ impl<N: Send + 'static> Context<N> {
     ///
     /// ```
     /// use pointsman::prelude::*;
-    /// use pointsman::routing::RouteeReply;
+    /// use pointsman::routing::Routee;
     ///
     /// #[derive(Clone)]
     /// struct Stored;
@@ -299,7 +299,7 @@ impl<N: Send + 'static> Context<N> {
     ///
     /// enum Inventory {
     ///     Take(ReplyTo<u64>),
-    ///     Taken(Result<Vec<RouteeReply<Call<Stored>, u64>>, AskError>, ReplyTo<u64>),
+    ///     Taken(Result<Vec<(Routee<Call<Stored>>, Result<u64, AskError>)>, AskError>, ReplyTo<u64>),
     /// }
     ///
     /// struct Clerk {
@@ -313,7 +313,7 @@ impl<N: Send + 'static> Context<N> {
     ///                 ctx.ask_all(&self.shards, Stored, move |all| Inventory::Taken(all, asker));
     ///             }
     ///             Inventory::Taken(all, asker) => {
-    ///                 let total = all?.into_iter().filter_map(|shard| shard.reply.ok()).sum();
+    ///                 let total = all?.into_iter().filter_map(|(_, reply)| reply.ok()).sum();
     ///                 let _ = asker.send(total);
     ///             }
     ///         }
@@ -559,7 +559,7 @@ impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
                 // Does not ask `any`, which may be user code.
                 error.note_target(|| Some(routee.actor().place()?.path()));
             }
-            RouteeReply { routee: routee.clone(), reply }
+            (routee.clone(), reply)
         };
         routees.iter().zip(places).map(entry).collect()
     }
@@ -628,12 +628,6 @@ impl<M: Send + 'static, R: Send + 'static> ReplyDestination<R> for RouteeReplyPo
         let state = lock(&self.gather.state);
         matches!(state.places.get(self.index), Some(None))
             && state.asker.as_ref().is_some_and(ReplyTo::wanted)
-    }
-}
-
-impl<M: Send + 'static, R: fmt::Debug> fmt::Debug for RouteeReply<M, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteeReply").field("routee", &self.routee).field("reply", &self.reply).finish()
     }
 }
 

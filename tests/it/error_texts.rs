@@ -593,14 +593,14 @@ fn of_all_that_a_router_has_asked_each_error_names_its_routee() {
     system.run_until_idle();
     system.advance(SECOND);
     let texts: Vec<_> =
-        ask.wait().unwrap().into_iter().map(|entry| entry.reply.unwrap_err().to_string()).collect();
+        ask.wait().unwrap().into_iter().map(|(_, reply)| reply.unwrap_err().to_string()).collect();
     assert_eq!(texts, [FORGOTTEN, GONE, LATE, EMPTY, UNNAMED]);
     let group = system.router("group").group([silent.keeps.clone()]).spawn().unwrap();
     let ask = group.ask_all(Price).within(SECOND);
     system.run_until_idle();
     system.advance(SECOND);
     let entry = ask.wait().unwrap().remove(0);
-    assert_eq!(entry.reply.unwrap_err().to_string(), LATE, "the routee, and not the router");
+    assert_eq!(entry.1.unwrap_err().to_string(), LATE, "the routee, and not the router");
     group.stop();
     silent.end(system);
 }

@@ -74,7 +74,7 @@ fn the_marked_fields_alone_are_the_key_of_a_message_whatever_its_variant() {
     });
     let router = RouterValue::new(&system, ConsistentHashing::new()).unwrap().with_routees([&asked]);
     let answers = router.ask_all_with(|reply_to| CacheMsg::Get("a".into(), reply_to)).wait().unwrap();
-    assert_eq!(answers[0].reply, Ok("a".key_hash()));
+    assert_eq!(answers[0].1, Ok("a".key_hash()));
 }
 
 /// Holds more than keys.

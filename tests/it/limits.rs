@@ -5,7 +5,7 @@ use pointsman::ask::Expiring;
 use pointsman::pattern::Backoff;
 use pointsman::prelude::*;
 use pointsman::routing::{
-    Broadcast, Keyed, RoundRobin, RouteContext, RouteeReply, Routees, RouterPlan, RoutingLogic,
+    Broadcast, Keyed, RoundRobin, RouteContext, Routee, Routees, RouterPlan, RoutingLogic,
     ScatterGatherFirstCompleted,
 };
 use pointsman::time::ManualClock;
@@ -717,11 +717,11 @@ fn free_clerk(system: &System) -> (ActorRef<Msg>, Receiver<u32>) {
     (system.spawn(move || Clerk(sender.clone())).expect("a name is free"), seen)
 }
 
-type All = Result<Vec<RouteeReply<Msg, u32>>, AskError>;
+type All = Result<Vec<(Routee<Msg>, Result<u32, AskError>)>, AskError>;
 
 /// The replies, without the routees.
 fn replies(all: All) -> Vec<Result<u32, AskError>> {
-    all.expect("it has routees").into_iter().map(|entry| entry.reply).collect()
+    all.expect("it has routees").into_iter().map(|(_, reply)| reply).collect()
 }
 
 /// Asks all from a thread of its own.

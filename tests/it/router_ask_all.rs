@@ -3,7 +3,7 @@
 use crate::support::{LONG, panic_of};
 use pointsman::actor::Recipient;
 use pointsman::prelude::*;
-use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouteeReply, RouterValue};
+use pointsman::routing::{ConsistentHashing, RoundRobin, Routee, RouterValue};
 use pointsman::testkit::TestSystem;
 use pointsman::time::ManualClock;
 use pointsman::{DeadLetterReason, SendError};
@@ -63,11 +63,11 @@ impl Kept {
     }
 }
 
-type All = Result<Vec<RouteeReply<Call<Who>, usize>>, AskError>;
+type All = Result<Vec<(Routee<Call<Who>>, Result<usize, AskError>)>, AskError>;
 
 /// The replies, without who gave them.
 fn replies(all: All) -> Vec<Result<usize, AskError>> {
-    all.unwrap().into_iter().map(|entry| entry.reply).collect()
+    all.unwrap().into_iter().map(|(_, reply)| reply).collect()
 }
 
 #[test]
@@ -79,14 +79,11 @@ fn every_routee_answers_and_the_answers_come_in_the_order_of_the_table() {
     let all = shards.ask_all(Who).wait().unwrap();
     let asks = system.ledger().asks;
     assert_eq!((asks.begun, asks.answered), (before.begun + 1, before.answered + 1), "it is one ask");
-    for (number, (entry, routee)) in all.iter().zip(&routees).enumerate() {
-        assert_eq!((entry.reply.as_ref(), entry.routee.actor()), (Ok(&number), routee));
-        assert_eq!(entry.routee.identity(), routee.path().as_str());
+    for (number, ((asked, reply), routee)) in all.iter().zip(&routees).enumerate() {
+        assert_eq!((reply.as_ref(), asked.actor()), (Ok(&number), routee));
+        assert_eq!(asked.identity(), routee.path().as_str());
     }
-    assert_eq!(
-        (all.len(), format!("{:?}", all[0])),
-        (3, "RouteeReply { routee: Routee(/user/shards/$a), reply: Ok(0) }".to_owned())
-    );
+    assert_eq!((all.len(), format!("{:?}", all[0])), (3, "(Routee(/user/shards/$a), Ok(0))".to_owned()));
     // Whatever the logic chooses.
     let one = ConsistentHashing::by(|_: &Call<Who>, key| key.feed(&1));
     let hashed = system.router("hashed").pool(3, |ctx| Shard(ctx.routee_index())).logic(one).spawn().unwrap();
@@ -132,7 +129,7 @@ fn at_the_limit_the_replies_that_are_there_are_not_lost_and_the_others_are_late(
     clock.advance(SECOND);
     let all = ask.wait().unwrap();
     let timeout = Err(AskError::timeout(SECOND));
-    let named: Vec<_> = all.iter().map(|entry| (entry.routee.identity(), entry.reply.clone())).collect();
+    let named: Vec<_> = all.iter().map(|(routee, reply)| (routee.identity(), reply.clone())).collect();
     assert_eq!(named, [("a", Ok(1)), ("b", Err(AskError::no_reply())), ("c", timeout)]);
     let late = kept.take();
     assert!(!late.reply_to.wanted());
@@ -222,7 +219,7 @@ impl Actor for Clerk {
         Ok(())
     }
     fn receive(&mut self, all: All, ctx: &mut Context<All>) -> HandlerResult {
-        self.log.send(all.map(|all| all.into_iter().map(|entry| entry.reply).collect()))?;
+        self.log.send(all.map(|all| all.into_iter().map(|(_, reply)| reply).collect()))?;
         ctx.stop();
         Ok(())
     }
@@ -241,7 +238,7 @@ impl Actor for ValueClerk {
         Ok(())
     }
     fn receive(&mut self, all: All, ctx: &mut Context<All>) -> HandlerResult {
-        self.log.send(all.map(|all| all.into_iter().map(|entry| entry.reply).collect()))?;
+        self.log.send(all.map(|all| all.into_iter().map(|(_, reply)| reply).collect()))?;
         ctx.stop();
         Ok(())
     }

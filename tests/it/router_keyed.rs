@@ -138,7 +138,7 @@ fn routees_of_a_keyed_pool_answer() {
     assert_eq!(ask(1), ask(1));
     let all =
         pool.ask_all_with(|reply_to| Keyed { key: 1, message: Call::new(Who, reply_to) }).wait().unwrap();
-    assert!(all.into_iter().map(|entry| entry.reply).eq([Ok(0), Ok(1), Ok(2)]));
+    assert!(all.into_iter().map(|(_, reply)| reply).eq([Ok(0), Ok(1), Ok(2)]));
     pool.stop();
     system.finish();
 }
