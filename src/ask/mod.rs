@@ -10,6 +10,7 @@ pub(crate) mod spin; // the time for which an asker stays awake
 pub(crate) mod yield_guard; // whether it may yield meanwhile
 pub(crate) mod error; // the errors of an ask
 pub(crate) mod ask_or_back; // asks that hand the request back
+pub(crate) mod ask_all; // asks of several recipients, with an answer of each
 pub(crate) mod traced; // asks that name the replier
 pub(crate) mod to_actor; // answers as messages
 pub(crate) mod fork; // one question to several actors
@@ -17,6 +18,7 @@ pub(crate) mod expiring; // messages with a deadline
 pub(crate) mod undelivered; // sinks that get undelivered messages
 
 pub use crate::ask::ask::{Ask, Asker, PendingReply};
+pub use crate::ask::ask_all::AskAll;
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::ask::error::{AskError, AttemptEnd};
 pub use crate::ask::expiring::Expiring;

@@ -13,6 +13,7 @@
 use crate::actor::context::Context;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_all::{Answers, AskAll};
 use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
@@ -29,84 +30,11 @@ use crate::routing::router_value::RouterValue;
 use crate::sync::{Mutex, lock};
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc as StdArc;
-use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 /// The answer of a routee: the routee that was asked, and its reply.
 type RouteeReply<M, R> = (Routee<M>, Result<R, AskError>);
-
-/// The answers of all routees, on their way: like an [`Ask`], but the replies that there are when the time is up are not
-/// lost. Each entry of the result has a routee, whose [`identity`](Routee::identity) names it and whose
-/// [`actor`](Routee::actor) reaches it again, and its reply.
-///
-/// A routee without a reply has one of these errors, which names the routee, if that stands anywhere:
-///
-/// * [`Undeliverable`](AskError::Undeliverable) if it did not take the request;
-/// * [`NoReply`](AskError::NoReply) if it dropped the reply port;
-/// * [`Timeout`](AskError::Timeout) if it has not answered by the limit;
-/// * from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and [`AllFailed`](AskError::AllFailed).
-///
-/// Made by [`Router::ask_all`] and [`RouterValue::ask_all`]. The requests were sent when it was made. Dropping it gives
-/// the answers up.
-#[doc(alias = "RouteeReply")]
-#[must_use = "an ask that is dropped is given up; use `broadcast` if no answers are wanted"]
-pub struct AskEach<M: Send + 'static, R> {
-    /// Answered when all places are filled.
-    ask: Ask<()>,
-    gather: StdArc<RouteeReplyCollector<M, R>>,
-}
-
-impl<M: Send + 'static, R: Send + 'static> AskEach<M, R> {
-    /// Gives the routees `limit` from now to answer in, by the system's clock; without it each has as long as it may
-    /// still answer. The last call counts. The entry of a routee that has not answered by then is [`AskError::Timeout`]; its
-    /// reply is late.
-    ///
-    /// Requests for which there was no room in [mailboxes that let senders wait](crate::OverflowPolicy::Wait) wait for it in this
-    /// call, all together and no longer than `limit`; a request for which there is none until then is a dead letter.
-    pub fn within(self, limit: Duration) -> Self {
-        Self { ask: self.ask.within(limit), gather: self.gather }
-    }
-
-    /// Blocks this thread until every routee has answered or cannot any more, or the time is up. Returns one entry for
-    /// each routee, in the order of the table.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NoRoutees`] for a router that has none, [`AskError::Undeliverable`] for a router that has stopped,
-    /// and [`AskError::WouldBlockWorker`] as of [`Ask::wait`]. The failure of a single routee is in its entry.
-    pub fn wait(self) -> Result<Vec<RouteeReply<M, R>>, AskError> {
-        let Self { ask, gather } = self;
-        gathered(ask.wait(), &gather)
-    }
-}
-
-impl<M: Send + 'static, R: Send + 'static> Future for AskEach<M, R> {
-    type Output = Result<Vec<RouteeReply<M, R>>, AskError>;
-
-    /// # Panics
-    /// When polled again after it was ready.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.ask).poll(cx).map(|told| gathered(told, &self.gather))
-    }
-}
-
-/// The result of an asker whose signal was `told`.
-fn gathered<M: Send + 'static, R: Send + 'static>(
-    told: Result<(), AskError>,
-    gather: &RouteeReplyCollector<M, R>,
-) -> Result<Vec<RouteeReply<M, R>>, AskError> {
-    match told {
-        // All places are filled.
-        Ok(()) => Ok(gather.take_all(&AskError::no_reply())),
-        Err(AskError::Timeout { after, .. }) => Ok(gather.take_all(&AskError::timeout(after))),
-        Err(AskError::Stalled) => Ok(gather.take_all(&AskError::Stalled)),
-        Err(error) => Err(error),
-    }
-}
 
 /// A router whose routees can all be asked: a [`Router`] or a [`RouterValue`].
 trait EachRoutee<M: Send + 'static> {
@@ -149,8 +77,13 @@ impl<M: Send + 'static> Router<M> {
     /// Asks every routee, whatever the logic: each gets a copy of the request with a reply port of its own, and the
     /// answers are gathered. The counterpart of [`broadcast`](Self::broadcast) for requests.
     ///
-    /// The result has an entry for each routee, in the order of the table: its reply, or the error that explains why
-    /// there is none. A routee that is a router sends the request on by its own logic and answers with the first reply;
+    /// The result has each routee, in the order of the table, with its reply, or the error that explains why there is
+    /// none and names the routee, if that stands anywhere: [`Undeliverable`](AskError::Undeliverable) if it did not take
+    /// the request, [`NoReply`](AskError::NoReply) if it dropped the reply port, [`Timeout`](AskError::Timeout) if it has
+    /// not answered by the limit; from a router among the routees also [`NoRoutees`](AskError::NoRoutees) and
+    /// [`AllFailed`](AskError::AllFailed).
+    ///
+    /// A routee that is a router sends the request on by its own logic and answers with the first reply;
     /// so does a routee that stands for several actors (a path with wildcards, [`Routee::several`]).
     ///
     /// In an actor, which must not wait, use [`Context::ask_all`](crate::Context::ask_all).
@@ -195,7 +128,8 @@ impl<M: Send + 'static> Router<M> {
     /// dead letter, as of a broadcast. The request is a dead letter where the router has no routees or has stopped. In
     /// [`Ledger::asks`](crate::Ledger::asks) all copies together are a single ask. That ask has timed out if any answer
     /// is missing at the limit.
-    pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
+    #[doc(alias = "RouteeReply")]
+    pub fn ask_all<Q>(&self, request: Q) -> AskAll<RouteeReply<M, Q::Reply>>
     where
         M: From<Call<Q>>,
         Q: Request + Clone,
@@ -207,7 +141,7 @@ impl<M: Send + 'static> Router<M> {
     pub fn ask_all_with<R: Send + 'static, N: Into<M>>(
         &self,
         mut make: impl FnMut(ReplyTo<R>) -> N,
-    ) -> AskEach<M, R> {
+    ) -> AskAll<RouteeReply<M, R>> {
         ask_each(self, |reply_to| make(reply_to).into())
     }
 }
@@ -215,7 +149,7 @@ impl<M: Send + 'static> Router<M> {
 impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     /// Asks every routee, whatever the logic, and gathers the answers: as [`Router::ask_all`]. In an actor, which must
     /// not wait, use [`ask_all_in`](Self::ask_all_in).
-    pub fn ask_all<Q>(&self, request: Q) -> AskEach<M, Q::Reply>
+    pub fn ask_all<Q>(&self, request: Q) -> AskAll<RouteeReply<M, Q::Reply>>
     where
         M: From<Call<Q>>,
         Q: Request + Clone,
@@ -227,7 +161,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
     pub fn ask_all_with<R: Send + 'static, N: Into<M>>(
         &self,
         mut make: impl FnMut(ReplyTo<R>) -> N,
-    ) -> AskEach<M, R> {
+    ) -> AskAll<RouteeReply<M, R>> {
         ask_each(self, |reply_to| make(reply_to).into())
     }
 
@@ -361,13 +295,13 @@ impl<N: Send + 'static> Context<N> {
 fn ask_each<M: Send + 'static, R: Send + 'static>(
     target: &impl EachRoutee<M>,
     make: impl FnMut(ReplyTo<R>) -> M,
-) -> AskEach<M, R> {
+) -> AskAll<RouteeReply<M, R>> {
     let (asker, mut ask) = ask::begin(AskClock::Target(target.info().head.clone()));
     let gather = RouteeReplyCollector::new(asker);
     if let Some(unsent) = send_to_each(target, &gather, make) {
         ask::put_off(&mut ask, unsent);
     }
-    AskEach { ask, gather }
+    AskAll::new(ask, gather)
 }
 
 fn ask_each_in<N, M, Q>(
@@ -383,7 +317,7 @@ fn ask_each_in<N, M, Q>(
 {
     let gather = RouteeReplyCollector::empty();
     let taken = gather.clone();
-    let wrap = move |told| wrap(gathered(told, &taken));
+    let wrap = move |told| wrap(taken.gathered(told));
     let bound = Bound::new(ctx.me(), limit);
     let asked = Asked::Actor(target.info().head.clone());
     let Some((asker, mut handle)) = Ask::port_to_actor(ctx.me().clone(), asked, limit, wrap) else { return };
@@ -496,6 +430,18 @@ struct State<M, R> {
     open: usize,
     /// `None` after the asker has been told.
     asker: Option<ReplyTo<()>>,
+}
+
+impl<M: Send + 'static, R: Send + 'static> Answers<RouteeReply<M, R>> for RouteeReplyCollector<M, R> {
+    fn gathered(&self, told: Result<(), AskError>) -> Result<Vec<RouteeReply<M, R>>, AskError> {
+        match told {
+            // All places are filled.
+            Ok(()) => Ok(self.take_all(&AskError::no_reply())),
+            Err(AskError::Timeout { after, .. }) => Ok(self.take_all(&AskError::timeout(after))),
+            Err(AskError::Stalled) => Ok(self.take_all(&AskError::Stalled)),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl<M: Send + 'static, R: Send + 'static> RouteeReplyCollector<M, R> {
@@ -628,11 +574,5 @@ impl<M: Send + 'static, R: Send + 'static> ReplyDestination<R> for RouteeReplyPo
         let state = lock(&self.gather.state);
         matches!(state.places.get(self.index), Some(None))
             && state.asker.as_ref().is_some_and(ReplyTo::wanted)
-    }
-}
-
-impl<M: Send + 'static, R> fmt::Debug for AskEach<M, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AskEach").field("ask", &self.ask).finish()
     }
 }

@@ -100,7 +100,7 @@ pub(crate) mod router_value;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
 
-pub use crate::routing::ask_all::AskEach;
+pub use crate::ask::ask_all::AskAll;
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
 pub use crate::routing::head::messages::{

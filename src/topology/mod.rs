@@ -19,13 +19,12 @@
 //! * `plan.rs` declares groups and routes, and `member.rs` says what can be mounted.
 //! * `outlet.rs` is the routing table of a sending group, and `wraps.rs` makes a message of a group's type.
 //! * `send.rs` has the sending verbs.
-//! * `request.rs`, `reply_set.rs` and `ask_all.rs` bring answers back.
+//! * `request.rs` and `reply_set.rs` bring answers back, by `ask/ask_all.rs`.
 //! * `config.rs` takes a configuration to the groups, and `start.rs` gives them their first configuration.
 //! * `subscribe.rs` subscribes an actor to the statuses of all groups.
 //! * `stop.rs` ends the groups.
 //! * `dot.rs` draws the topology, and `error.rs` has the errors.
 
-pub(crate) mod ask_all;
 pub(crate) mod config;
 pub(crate) mod dot;
 pub(crate) mod error;
@@ -40,8 +39,8 @@ pub(crate) mod stop;
 pub(crate) mod subscribe;
 pub(crate) mod wraps;
 
+pub use crate::ask::ask_all::AskAll;
 pub use crate::core::multi_send::{SendMode, SendReport};
-pub use crate::topology::ask_all::AskAll;
 pub use crate::topology::error::TopologyError;
 pub use crate::topology::member::GroupMember;
 pub use crate::topology::outlet::Outlet;

@@ -4,6 +4,7 @@
 //! through it or a clone of it, or by the drop of the last clone. While the request is being sent, the sender's hold
 //! counts as one more open token, so that the end of the tokens so far is not taken for the end of all.
 
+use crate::ask::ask_all::Answers;
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::reply::{AnsweredBy, ReplyDestination, ReplyTo};
 use crate::core::dead_letters::is_unread;
@@ -44,6 +45,17 @@ enum ReplyCollector<R> {
     },
 }
 
+impl<R: Send + 'static> Answers<Result<R, AskError>> for ReplySet<R> {
+    fn gathered(&self, told: Result<(), AskError>) -> Result<Vec<Result<R, AskError>>, AskError> {
+        match told {
+            // Every copy has an outcome.
+            Ok(()) => Ok(self.take_all(&AskError::no_reply())),
+            Err(error @ AskError::Timeout { .. }) => Ok(self.take_all(&error)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl<R: Send + 'static> ReplySet<R> {
     /// Returns the reply set of a request that is answered with its first reply.
     pub(crate) fn any(asker: ReplyTo<R>) -> StdArc<Self> {
@@ -64,7 +76,7 @@ impl<R: Send + 'static> ReplySet<R> {
 
     /// Takes the outcomes of the copies, once all copies have an outcome or the time is up. `time_out` is the error of
     /// each copy without an outcome.
-    pub(crate) fn take_all(&self, time_out: &AskError) -> Vec<Result<R, AskError>> {
+    fn take_all(&self, time_out: &AskError) -> Vec<Result<R, AskError>> {
         let mut state = lock(&self.state);
         let gathering = state.gathering.take();
         let left = state.open - usize::from(state.is_sending);

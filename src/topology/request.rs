@@ -3,6 +3,7 @@
 use crate::actor::context::Context;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_all::{Answers, AskAll};
 use crate::ask::error::AskError;
 use crate::ask::fork::{Answerable, Attempt};
 use crate::ask::reply::{Call, ReplyTo, Request, SinkHandle};
@@ -11,7 +12,6 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letters::unread;
 use crate::core::multi_send::{Copier, Offered, SendMode};
 use crate::core::pending_send::Awaited;
-use crate::topology::ask_all::{AskAll, gathered};
 use crate::topology::reply_set::ReplySet;
 use crate::topology::send::Target;
 use crate::util::panic::drop_guarded;
@@ -74,7 +74,21 @@ where
     ///
     /// Where the [limit](Self::within) comes first, the list has the outcomes by then, and for each other copy
     /// [`AskError::Timeout`] at its end. A later reply is late, and counted so.
-    pub fn all(self) -> AskAll<Q::Reply> {
+    ///
+    /// A copy without a reply has one of these errors:
+    ///
+    /// * [`AskError::NoReply`]: the copy was received, and its reply port was dropped without an answer. A copy that is
+    ///   dropped because user code panics while the request is being sent (a route's condition, a `Clone`) has this
+    ///   error, too: the drop does not show which code dropped the port.
+    /// * [`AskError::Undeliverable`]: the copy will not be answered: it was not delivered, or was left unread in a mailbox
+    ///   whose actor has ended. This is also the error if the group that asks by an outlet, or the group that is asked,
+    ///   is not mounted yet.
+    /// * [`AskError::Timeout`]: the time that the request was given was up, and the copy was neither answered nor dropped:
+    ///   the copy waits for room, lies in a mailbox, or is held by a recipient.
+    /// * The error by which a router among the recipients has ended the copy, such as [`AskError::NoRoutees`] or
+    ///   [`AskError::AllFailed`].
+    #[doc(alias("Replies", "RequestError"))]
+    pub fn all(self) -> AskAll<Result<Q::Reply, AskError>> {
         let reply_set = ReplySet::all();
         let (asker, mut ask) = self.begin();
         if let Some(asker) = asker {
@@ -103,7 +117,7 @@ where
     ) {
         let reply_set = ReplySet::all();
         let taken = reply_set.clone();
-        let wrap = move |told| wrap(gathered(told, &taken));
+        let wrap = move |told| wrap(taken.gathered(told));
         if let Some((asker, mut handle)) = self.port_in(ctx, wrap) {
             reply_set.when_over(asker);
             self.send(reply_set, &mut handle);

@@ -3,6 +3,7 @@
 use crate::actor::actor::HandlerResult;
 use crate::ask::ask;
 use crate::ask::ask::Ask;
+use crate::ask::ask_all::AskAll;
 use crate::ask::ask_clock::AskClock;
 use crate::ask::error::AskError;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -10,7 +11,6 @@ use crate::core::cancellable::Cancellable;
 use crate::failure::guarded;
 use crate::shutdown::coordinated::ShutdownSetupError;
 use crate::time::timers::{TimerHandle, Timers};
-use crate::topology::ask_all::AskAll;
 use crate::topology::member::GroupMember;
 use crate::topology::plan::Topology;
 use crate::topology::reply_set::ReplySet;
@@ -103,14 +103,17 @@ impl Topology {
     /// not answer, and its entry is [`AskError::Timeout`].
     ///
     /// Of a mounted [router](crate::routing) the head alone is asked, and not its routees.
-    pub fn ping(&self) -> AskAll<AnyActorRef> {
+    pub fn ping(&self) -> AskAll<Result<AnyActorRef, AskError>> {
         ask_if_alive(self.ask_clock(), &self.actors())
     }
 }
 
 /// Asks these actors whether they are alive. Each actor answers once it has been started and has handled the messages
 /// before the question.
-pub(crate) fn ask_if_alive(ask_clock: AskClock, actors: &[AnyActorRef]) -> AskAll<AnyActorRef> {
+pub(crate) fn ask_if_alive(
+    ask_clock: AskClock,
+    actors: &[AnyActorRef],
+) -> AskAll<Result<AnyActorRef, AskError>> {
     let (asker, ask) = ask::begin(ask_clock);
     let reply_set = ReplySet::all();
     reply_set.when_over(asker);
