@@ -186,7 +186,7 @@ fn a_failed_start_takes_the_children_made_in_it_with_it() {
     let parent = stage.spawn(
         &stage
             .role("p")
-            .strategy(|| Strategy::default())
+            .strategy(Strategy::default)
             .strategy(|| Strategy::decide(|_| Directive::Restart)),
     );
     let role = stage
