@@ -241,7 +241,7 @@ fn a_phase_that_takes_too_long_is_left_behind() {
     assert_eq!(notes(&stage), ["b"]);
     let first = report.phases.iter().find(|phase| phase.name == "first").unwrap();
     assert_eq!((first.outcome, first.took), (PhaseOutcome::TimedOut, 3 * SECOND));
-    let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome.clone()).collect();
+    let outcomes: Vec<_> = first.tasks.iter().map(|task| task.outcome).collect();
     assert_eq!(outcomes, [PhaseOutcome::TimedOut, PhaseOutcome::TimedOut]);
     assert_eq!(future.soon(), Err(RecvTimeoutError::Disconnected), "a future is dropped");
     assert_eq!(report.took, 3 * SECOND);
