@@ -184,10 +184,7 @@ fn a_failed_start_takes_the_children_made_in_it_with_it() {
     let stage = Stage::threads("brood");
     let child_role = stage.role("child");
     let parent = stage.spawn(
-        &stage
-            .role("p")
-            .strategy(Strategy::default)
-            .strategy(|| Strategy::decide(|_| Directive::Restart)),
+        &stage.role("p").strategy(Strategy::default).strategy(|| Strategy::decide(|_| Directive::Restart)),
     );
     let role = stage
         .role("a")
