@@ -50,7 +50,7 @@ pub(crate) struct SupervisionSection {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub(crate) enum DispatcherSection {
-    Declared(Dispatcher),
+    Declared(Box<Dispatcher>),
     Alias { r#type: DispatcherType, of: String },
 }
 

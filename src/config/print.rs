@@ -117,7 +117,7 @@ fn dispatcher(name: &str, mut recipe: Dispatcher, notes: &mut Vec<String>) -> Di
     if recipe.kind() == DispatcherKind::WorkStealing {
         recipe.thread_count = Some(recipe.effective_thread_count());
     }
-    DispatcherSection::Declared(recipe)
+    DispatcherSection::Declared(Box::new(recipe))
 }
 
 fn mailbox(name: &str, mailbox: &Mailbox, notes: &mut Vec<String>) -> MailboxSection {
