@@ -59,7 +59,7 @@ impl SystemCore {
     /// # Errors
     ///
     /// [`BuildError::Timers`] when the thread cannot be started; the dispatchers have ended by then.
-    pub fn start_timers(&self) -> Result<(), BuildError> {
+    pub(crate) fn start_timers(&self) -> Result<(), BuildError> {
         self.timers.start().map_err(|error| {
             self.dispatchers.end();
             BuildError::Timers(StartError::Thread(error))
@@ -71,7 +71,7 @@ impl SystemCore {
     /// # Errors
     ///
     /// [`BuildError`] when a guardian gets no thread; the other guardians and the dispatchers have ended by then.
-    pub fn create_guardians(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
+    pub(crate) fn create_guardians(self: &StdArc<Self>, supervision: Strategy) -> Result<(), BuildError> {
         let root = match spawn_root::<Root, _>(self, ByContext(|_: &mut Context<Never>| Root)) {
             Ok(root) => root.any_local(),
             Err(error) => return Err(self.undo_build(None, error)),

@@ -37,7 +37,7 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::system::SystemCore;
 
 /// The actors or timers that a look has found not at rest.
-pub enum Unrest {
+pub(crate) enum Unrest {
     /// These actors run, or have something to handle.
     Actors(Vec<AnyActorRef>),
     /// Timers are being fired.
@@ -48,7 +48,7 @@ pub enum Unrest {
 
 impl SystemCore {
     /// Returns whether no actor runs and no actor has anything to handle.
-    pub fn look_for_quiet(&self) -> Result<(), Unrest> {
+    pub(crate) fn look_for_quiet(&self) -> Result<(), Unrest> {
         if self.timers.is_firing() {
             return Err(Unrest::Timers);
         }

@@ -27,12 +27,12 @@ pub(crate) mod with_testkit {
 
     impl SystemCore {
         /// Runs turns until `done`, if the calling thread is the one that runs this system's actors.
-        pub fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached {
+        pub(crate) fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached {
             self.stepper().map_or(Reached::Elsewhere, |stepper| stepper.run_turns(done))
         }
 
         /// The stepper that runs the actors, if this is a system for tests.
-        pub fn stepper(&self) -> Option<&dyn Stepper> {
+        pub(crate) fn stepper(&self) -> Option<&dyn Stepper> {
             match self.dispatchers.find(None).ok()? {
                 Dispatch::Lasting { running: Running::Stepping(stepper, _), .. } => Some(&**stepper),
                 _ => None,

@@ -18,7 +18,7 @@ const STUCK_NAMED_MAX: usize = 32;
 
 impl SystemCore {
     /// Notes the end of the root, which is the last of all actors.
-    pub fn tree_ended(&self) {
+    pub(crate) fn tree_ended(&self) {
         self.dead_letters.system_ends();
         self.events.let_references_go();
         self.extensions.each(|feature| feature.tree_ended(&self.name));
@@ -31,7 +31,7 @@ impl SystemCore {
 
     /// Leaves the end to the background, since no thread will wait for it: the thread that completes the end releases
     /// the threads.
-    pub fn end_in_background(&self) {
+    pub(crate) fn end_in_background(&self) {
         let ended = {
             let mut end = lock(&self.end);
             if *end == End::NotYet {
@@ -54,7 +54,7 @@ impl SystemCore {
         drop(tree);
     }
 
-    pub fn begin_end(&self) {
+    pub(crate) fn begin_end(&self) {
         // Ordering: Relaxed; see `SystemCore::actor_begins`.
         self.closed.store(true, Ordering::Relaxed);
         self.dead_letters.system_ends();
@@ -64,14 +64,14 @@ impl SystemCore {
     }
 
     /// Waits until the root has ended; only this thread knows of the root.
-    pub fn wait_for_tree(&self) {
+    pub(crate) fn wait_for_tree(&self) {
         let mut end = lock(&self.end);
         while matches!(*end, End::NotYet | End::Orphaned) {
             end = self.ended.wait(end).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 
-    pub fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
+    pub(crate) fn wait_for_end(&self, deadline: Duration) -> Result<(), ShutdownError> {
         if crate::dispatch::may_block::must_not_wait() || self.runs_current_thread() {
             return Err(ShutdownError::OwnThread);
         }
@@ -98,11 +98,11 @@ impl SystemCore {
 
     /// Returns whether the calling thread runs this system's actors, and so would wait for itself. A function that a
     /// timer fires must not wait anywhere.
-    pub fn runs_current_thread(&self) -> bool {
+    pub(crate) fn runs_current_thread(&self) -> bool {
         self.dispatchers.run_current_thread()
     }
 
-    pub fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
+    pub(crate) fn shut_down(&self, deadline: Duration) -> Result<(), ShutdownError> {
         if *lock(&self.end) == End::Joined {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl SystemCore {
 
     /// Ends the system when its [`System`](crate::System) is dropped. An end that takes longer than `deadline` goes on
     /// without the handle.
-    pub fn end_with_handle(&self, deadline: Duration) {
+    pub(crate) fn end_with_handle(&self, deadline: Duration) {
         if *lock(&self.end) == End::Orphaned {
             return;
         }
@@ -142,7 +142,7 @@ impl SystemCore {
 
     /// Returns the paths of actors that have not ended, deepest first where it matters: the leaves of the remaining
     /// tree. A hidden actor that works for another actor is named after that actor.
-    pub fn stuck(&self) -> Vec<String> {
+    pub(crate) fn stuck(&self) -> Vec<String> {
         let mut stuck = Vec::new();
         // The rest of the tree waits for `/user`, and is not stuck itself meanwhile.
         let top = self.tree().map(|tree| if tree.user.is_closed() { tree.root } else { tree.user });

@@ -64,7 +64,7 @@ pub(crate) trait Inquiry: Send {
 
 /// The way in which an actor leaves a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leaving {
+pub(crate) enum Leaving {
     /// Positioned: the actor takes no more messages from there on, and ends once it has handled its accepted messages.
     AtPosition,
     /// Immediate: the actor takes no more messages, and ends once it has handled its accepted messages.

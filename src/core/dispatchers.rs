@@ -32,7 +32,7 @@ pub(crate) struct Declared {
 }
 
 /// All dispatchers, whether their threads run or not.
-pub struct Dispatchers {
+pub(crate) struct Dispatchers {
     /// Sorted by their names.
     all: Vec<(String, Dispatch)>,
     /// The index of the default dispatcher: needed for nearly every actor.
@@ -41,7 +41,7 @@ pub struct Dispatchers {
     aliases: BTreeMap<String, String>,
 }
 
-pub enum Dispatch {
+pub(crate) enum Dispatch {
     /// The threads run as long as the system. Cells point to the placement, so it stays where it is. There is none
     /// where each actor has a thread of its own.
     Lasting { running: Running, placement: Option<Box<Placement>> },
@@ -50,7 +50,7 @@ pub enum Dispatch {
 }
 
 /// The placement of a new actor.
-pub struct ResolvedPlacement {
+pub(crate) struct ResolvedPlacement {
     /// The placement for the cell; alive as long as the system, or as `own` if there is one.
     pub placement: *const Placement,
     /// Not in a `Box`: a move of a `Box` asserts that nothing else points into it.
@@ -58,7 +58,7 @@ pub struct ResolvedPlacement {
 }
 
 /// A placement that belongs to a single actor, to be released once.
-pub struct OwnedPlacement {
+pub(crate) struct OwnedPlacement {
     placement: Placement,
     entered: Option<StdArc<OnDemand>>,
 }
@@ -164,7 +164,7 @@ impl Dispatchers {
     /// # Errors
     ///
     /// [`SpawnError::UnknownDispatcher`].
-    pub fn find(&self, name: Option<&str>) -> Result<&Dispatch, SpawnError> {
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<&Dispatch, SpawnError> {
         match name {
             None => Ok(&self.all[self.default].1),
             Some(name) => match self.position(self.resolve(Some(name))) {
@@ -178,7 +178,7 @@ impl Dispatchers {
     }
 
     /// Returns the name of the dispatcher that this name or alias stands for.
-    pub fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
+    pub(crate) fn resolve<'a>(&'a self, name: Option<&'a str>) -> &'a str {
         let Some(name) = name else { return &self.all[self.default].0 };
         let name = self.aliases.get(name).map_or(name, String::as_str);
         let is_default = name == INTERNAL && self.position(INTERNAL).is_none();
@@ -197,7 +197,7 @@ impl Dispatchers {
     ///
     /// There is no dispatcher of that name, a thread that the actor needs cannot be started, or the system has shut
     /// down.
-    pub fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
+    pub(crate) fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
         let own = match self.find(name)? {
             Dispatch::Lasting { placement: Some(placement), .. } => {
                 return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
@@ -218,7 +218,7 @@ impl Dispatchers {
     }
 
     /// The dispatchers whose threads run while they have actors.
-    pub fn on_demand(&self) -> impl Iterator<Item = &StdArc<OnDemand>> {
+    pub(crate) fn on_demand(&self) -> impl Iterator<Item = &StdArc<OnDemand>> {
         self.all.iter().filter_map(|(_, dispatch)| match dispatch {
             Dispatch::OnDemand(threads) => Some(threads),
             Dispatch::Lasting { .. } => None,
@@ -226,7 +226,7 @@ impl Dispatchers {
     }
 
     /// Tells all threads to end once there is nothing left to run. Never blocks.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         for (_, dispatch) in &self.all {
             match dispatch {
                 Dispatch::Lasting { running, .. } => running.stop(),
@@ -236,7 +236,7 @@ impl Dispatchers {
     }
 
     /// Ends all threads and joins them, except the calling thread, if it is one of them.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         for (_, dispatch) in &self.all {
             match dispatch {
                 Dispatch::Lasting { running, .. } => _ = running.stop_and_join(),
@@ -246,7 +246,7 @@ impl Dispatchers {
     }
 
     /// Returns whether the calling thread is one of the dispatchers' threads.
-    pub fn run_current_thread(&self) -> bool {
+    pub(crate) fn run_current_thread(&self) -> bool {
         self.all.iter().any(|(_, dispatch)| match dispatch {
             Dispatch::Lasting { running, .. } => running.runs_current_thread(),
             Dispatch::OnDemand(threads) => threads.runs_current_thread(),
@@ -272,7 +272,7 @@ impl Dispatch {
 impl OwnedPlacement {
     /// Releases the placement of an actor that is gone and will not be scheduled again: a thread of its own ends.
     /// Returns the threads that the actor shared.
-    pub fn release(&self) -> Option<&StdArc<OnDemand>> {
+    pub(crate) fn release(&self) -> Option<&StdArc<OnDemand>> {
         self.placement.release();
         self.entered.as_ref()
     }

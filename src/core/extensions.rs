@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// A value whose type is looked up while the program runs. A cast from `dyn Extension` to `dyn Any` needs a newer
 /// compiler than the oldest supported compiler.
-pub trait AsAny {
+pub(crate) trait AsAny {
     /// The value itself.
     fn as_any(&self) -> &dyn Any;
 }
@@ -20,7 +20,7 @@ impl<T: Any> AsAny for T {
 }
 
 /// A feature's part of one system.
-pub trait Extension: AsAny + Any + Send + Sync {
+pub(crate) trait Extension: AsAny + Any + Send + Sync {
     /// Runs when the last actor has ended, on the thread that ended it, before any thread that waits for the end goes
     /// on. `system` is the system's name.
     fn tree_ended(&self, system: &str) {
@@ -44,11 +44,11 @@ pub trait Extension: AsAny + Any + Send + Sync {
 
 /// The values of all features. They are few, and are found by a comparison of their types in a row.
 #[derive(Default)]
-pub struct Extensions(Vec<(TypeId, Box<dyn Extension>)>);
+pub(crate) struct Extensions(Vec<(TypeId, Box<dyn Extension>)>);
 
 impl Extensions {
     /// Adds a feature's value. Hooks run in the order in which values were added.
-    pub fn add<T: Extension>(&mut self, part: T) {
+    pub(crate) fn add<T: Extension>(&mut self, part: T) {
         debug_assert!(self.find::<T>().is_none(), "a feature has one part of a system");
         self.0.push((TypeId::of::<T>(), Box::new(part)));
     }
@@ -58,7 +58,7 @@ impl Extensions {
     /// # Panics
     ///
     /// The composition root has not added it.
-    pub fn get<T: Extension>(&self) -> &T {
+    pub(crate) fn get<T: Extension>(&self) -> &T {
         self.find().expect("the composition root adds the part of each feature")
     }
 
@@ -69,7 +69,7 @@ impl Extensions {
     }
 
     /// Runs a hook of each value.
-    pub fn each(&self, hook: impl Fn(&dyn Extension)) {
+    pub(crate) fn each(&self, hook: impl Fn(&dyn Extension)) {
         self.0.iter().for_each(|(_, part)| hook(&**part));
     }
 }

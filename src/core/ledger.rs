@@ -94,7 +94,7 @@ impl fmt::Display for Ledger {
 
 /// The counters of a single thread.
 #[derive(Debug, Default)]
-pub struct ThreadCounters {
+pub(crate) struct ThreadCounters {
     counts: CachePadded<Counts>,
 }
 
@@ -121,7 +121,7 @@ struct Counts {
 /// handle, act, start or end.
 #[cfg(any(feature = "testkit", pointsman_loom))]
 #[derive(Debug, PartialEq, Eq)]
-pub struct Work {
+pub(crate) struct Work {
     /// The work and the handled messages of each thread. Compared one by one: the count of handled messages sometimes
     /// goes back.
     rows: Vec<(u64, u64)>,
@@ -132,7 +132,7 @@ macro_rules! adders {
     ($($name:ident)*) => {
         $(
             #[inline]
-            pub fn $name(&self, count: u64) {
+            pub(crate) fn $name(&self, count: u64) {
                 self.add(&self.counts.$name, count);
             }
         )*
@@ -144,12 +144,12 @@ impl ThreadCounters {
 
     /// Counts the outcome of an ask.
     #[inline]
-    pub fn ask(&self, kind: ask_counts::AskCounter) {
+    pub(crate) fn ask(&self, kind: ask_counts::AskCounter) {
         self.add(&self.counts.asks[kind as usize], 1);
     }
 
     /// Counts fewer messages as handled: a handler could not keep the messages that it had got.
-    pub fn subtract_handled(&self, count: u64) {
+    pub(crate) fn subtract_handled(&self, count: u64) {
         // Work before and after: `Counters::work` is never equal across a step back.
         self.worked(1);
         // The sum of all rows wraps, too.
@@ -158,7 +158,7 @@ impl ThreadCounters {
     }
 
     /// Counts fewer messages as sent: requests that wait with their askers are not sent yet.
-    pub fn subtract_sent(&self, count: u64) {
+    pub(crate) fn subtract_sent(&self, count: u64) {
         // The sum of all rows wraps, too.
         self.add(&self.counts.sent, count.wrapping_neg());
     }
@@ -178,7 +178,7 @@ impl ThreadCounters {
 }
 
 /// The thread counters of a single system.
-pub struct Counters {
+pub(crate) struct Counters {
     id: u64,
     registry: StdArc<CounterRegistry>,
     /// For threads whose thread-locals are gone.
@@ -244,7 +244,7 @@ pub(crate) fn count_late() {
 }
 
 impl Counters {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Ordering: Relaxed; only uniqueness matters.
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let counts = Counts { shared: true, ..Counts::default() };
@@ -253,7 +253,7 @@ impl Counters {
 
     /// Returns the thread counters of the calling thread.
     #[inline]
-    pub fn for_this_thread(&self) -> &ThreadCounters {
+    pub(crate) fn for_this_thread(&self) -> &ThreadCounters {
         match LATEST.try_with(Cell::get) {
             Ok((id, row)) if id == self.id => {
                 // SAFETY: the pair was stored by `find` for counters of this number, which are these; their registry
@@ -298,14 +298,14 @@ impl Counters {
 
     /// Returns the work of all actors by now, to be compared with [`work_after`](Self::work_after).
     #[cfg(any(feature = "testkit", pointsman_loom))]
-    pub fn work_before(&self) -> Work {
+    pub(crate) fn work_before(&self) -> Work {
         self.work(|counts| &counts.ends_done)
     }
 
     /// Returns the work as [`work_before`](Self::work_before) does, for the end of the time in between: an end that has
     /// begun by now and was not done by then makes a difference.
     #[cfg(any(feature = "testkit", pointsman_loom))]
-    pub fn work_after(&self) -> Work {
+    pub(crate) fn work_after(&self) -> Work {
         self.work(|counts| &counts.ends_begun)
     }
 
@@ -325,7 +325,7 @@ impl Counters {
     }
 
     /// Adds up all thread counters. `queued` is left 0: the counters do not know the mailboxes.
-    pub fn sum(&self) -> Ledger {
+    pub(crate) fn sum(&self) -> Ledger {
         let rows = lock(&self.registry.rows).all.clone();
         let mut ledger = Ledger::default();
         let all = || rows.iter().map(|row| &**row).chain([&self.common]);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The mailboxes and requirements of a system.
 #[derive(Debug, Default)]
-pub struct Mailboxes {
+pub(crate) struct Mailboxes {
     /// By name.
     pub named: BTreeMap<String, Mailbox>,
     /// The options of dispatchers, by the name of the dispatcher.
@@ -29,7 +29,7 @@ impl Mailboxes {
     /// # Errors
     ///
     /// [`BuildError`]: two mailboxes of one name, or a mailbox that no actor could have.
-    pub fn new(
+    pub(crate) fn new(
         declared: Vec<(String, Mailbox)>,
         dispatchers: &[(String, Dispatcher)],
     ) -> Result<Self, BuildError> {

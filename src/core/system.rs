@@ -36,7 +36,7 @@ use std::time::Duration;
 pub struct SystemRef(StdArc<SystemCore>);
 
 /// The parts that a system is made of.
-pub struct Parts {
+pub(crate) struct Parts {
     pub name: String,
     pub seed: u64,
     pub clock: StdArc<dyn Clock>,
@@ -48,7 +48,7 @@ pub struct Parts {
 }
 
 /// The state that all actors of a system share.
-pub struct SystemCore {
+pub(crate) struct SystemCore {
     pub(crate) name: String,
     seed: u64,
     pub(crate) counters: Counters,
@@ -151,7 +151,7 @@ impl fmt::Debug for SystemRef {
 
 impl SystemCore {
     /// Makes a system whose threads run; its tree of actors must still be made.
-    pub fn new(parts: Parts) -> StdArc<Self> {
+    pub(crate) fn new(parts: Parts) -> StdArc<Self> {
         let Parts { name, seed, clock, log_dead_letters, dispatchers, mailboxes, deployments, extensions } =
             parts;
         let events = EventStream::default();
@@ -176,48 +176,48 @@ impl SystemCore {
         })
     }
 
-    pub fn tree(&self) -> Option<Tree> {
+    pub(crate) fn tree(&self) -> Option<Tree> {
         lock(&self.tree).clone()
     }
 
     /// The parent of top-level actors, or the name of this system if it has shut down.
-    pub fn user(&self) -> Result<AnyActorRef, String> {
+    pub(crate) fn user(&self) -> Result<AnyActorRef, String> {
         self.tree().map(|tree| tree.user).ok_or_else(|| self.name.clone())
     }
 
     #[inline]
-    pub fn ledger(&self) -> &Counters {
+    pub(crate) fn ledger(&self) -> &Counters {
         &self.counters
     }
 
-    pub fn dead_letters(&self) -> &DeadLetters {
+    pub(crate) fn dead_letters(&self) -> &DeadLetters {
         &self.dead_letters
     }
 
-    pub fn timers(&self) -> &Timers<AnyActorRef> {
+    pub(crate) fn timers(&self) -> &Timers<AnyActorRef> {
         &self.timers
     }
 
-    pub fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.timers.now()
     }
 
     /// Checks that there is a dispatcher of this name, or an alias.
-    pub fn check_dispatcher(&self, dispatcher: Option<&str>) -> Result<(), SpawnError> {
+    pub(crate) fn check_dispatcher(&self, dispatcher: Option<&str>) -> Result<(), SpawnError> {
         self.dispatchers.find(dispatcher).map(|_| ())
     }
 
     /// Returns the placement of a new actor that names this dispatcher.
-    pub fn place(&self, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
+    pub(crate) fn place(&self, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
         self.dispatchers.place(dispatcher, &self.name)
     }
 
-    pub fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// Returns a number for an incarnation, never 0.
-    pub fn next_uid(&self) -> u32 {
+    pub(crate) fn next_uid(&self) -> u32 {
         loop {
             // Ordering: Relaxed; only uniqueness matters.
             let uid = self.next_uid.fetch_add(1, Ordering::Relaxed);
@@ -228,7 +228,7 @@ impl SystemCore {
     }
 
     /// Counts one more living actor.
-    pub fn actor_begins(&self) -> Result<(), SpawnError> {
+    pub(crate) fn actor_begins(&self) -> Result<(), SpawnError> {
         // Ordering: Relaxed; the parent, which is counted itself, ensures that no actor begins once the tree has ended.
         self.living.fetch_add(1, Ordering::Relaxed);
         // Ordering: Relaxed; an actor that slips in is stopped by its parent.
@@ -240,14 +240,19 @@ impl SystemCore {
     }
 
     /// Counts one living actor fewer.
-    pub fn actor_ended(&self) {
+    pub(crate) fn actor_ended(&self) {
         // Ordering: Relaxed; a statistic. A thread that waits for the end sees the actors' effects through the lock in
         // `tree_ended`.
         self.living.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts and publishes a dead letter, and drops the message.
-    pub fn dead_letter<M: Send + 'static>(&self, row: &ThreadCounters, recipient: &AnyActorRef, message: M) {
+    pub(crate) fn dead_letter<M: Send + 'static>(
+        &self,
+        row: &ThreadCounters,
+        recipient: &AnyActorRef,
+        message: M,
+    ) {
         row.dead_lettered(1);
         self.dead_letters.publish_dead_letter(message, DeadLetterReason::Stopped, || recipient.path());
     }
@@ -272,7 +277,7 @@ impl Account for &SystemCore {
 
 /// The tree of a system: the references to its guardians.
 #[derive(Clone)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub root: AnyActorRef,
     pub user: AnyActorRef,
     pub system: AnyActorRef,
@@ -294,13 +299,13 @@ pub(crate) enum End {
 
 impl SystemCore {
     /// Counts the builder as gone: from now on only actors keep the threads alive that run on demand.
-    pub fn count_builder_ended(self: &StdArc<Self>) {
+    pub(crate) fn count_builder_ended(self: &StdArc<Self>) {
         self.dispatchers.on_demand().for_each(|threads| self.leave(threads));
     }
 
     /// Releases the placement of an actor that is gone and will not be scheduled again. Threads that it shared may end
     /// when the last actor has left.
-    pub fn release_placement(self: &StdArc<Self>, placement: &OwnedPlacement) {
+    pub(crate) fn release_placement(self: &StdArc<Self>, placement: &OwnedPlacement) {
         if let Some(threads) = placement.release() {
             self.leave(threads);
         }

@@ -28,7 +28,7 @@ pub(crate) const THREAD_COUNT_MAX: usize = 4096;
 
 /// The settings of a blocking pool.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Name of the threads, followed by a number.
     pub name: String,
     /// The number of threads that always stay, and the largest number; within `1..=`[`THREAD_COUNT_MAX`].
@@ -43,7 +43,7 @@ pub struct Settings {
 
 /// A running pool whose threads may block.
 #[derive(Clone)]
-pub struct BlockingPool(Arc<Shared>);
+pub(crate) struct BlockingPool(Arc<Shared>);
 
 struct Shared {
     settings: Settings,
@@ -115,7 +115,7 @@ impl BlockingPool {
     /// # Errors
     ///
     /// If the settings are out of bounds or a thread cannot be had. Threads that were already started have ended then.
-    pub fn start(settings: Settings) -> Result<Self, StartError> {
+    pub(crate) fn start(settings: Settings) -> Result<Self, StartError> {
         settings.check()?;
         let min = *settings.thread_count.start();
         let pool = Self(Arc::new(Shared {
@@ -136,7 +136,7 @@ impl BlockingPool {
     }
 
     /// Queues a task and makes sure that a thread takes it.
-    pub fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef) {
         let mut state = lock(&self.0.state);
         state.queue.push_back(task);
         self.provide(state);
@@ -149,7 +149,7 @@ impl BlockingPool {
     }
 
     /// Tells the threads to end once the queue is empty. Never blocks.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         lock(&self.0.state).stopping = true;
         self.0.changed.notify_all();
     }
@@ -159,24 +159,24 @@ impl BlockingPool {
     /// # Errors
     ///
     /// If the caller is a thread of this very pool; nothing has been done then.
-    pub fn join(&self) -> Result<(), JoinError> {
+    pub(crate) fn join(&self) -> Result<(), JoinError> {
         self.0.threads.join_all()?;
         debug_assert!(lock(&self.0.state).queue.is_empty(), "tasks were scheduled after the threads ended");
         Ok(())
     }
 
     /// Returns whether every thread has ended.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.threads.have_ended()
     }
 
     /// Returns whether the calling thread is one of the pool's.
-    pub fn runs_current_thread(&self) -> bool {
+    pub(crate) fn runs_current_thread(&self) -> bool {
         self.0.threads.have_current()
     }
 
     /// Returns whether the pool has one thread at most, and the calling thread is that thread.
-    pub fn is_current_thread_alone(&self) -> bool {
+    pub(crate) fn is_current_thread_alone(&self) -> bool {
         *self.0.settings.thread_count.end() == 1 && self.runs_current_thread()
     }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The limits of a turn.
 #[derive(Copy, Clone, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     throughput: u32,
     deadline: Option<Duration>,
 }
@@ -40,7 +40,7 @@ impl Limits {
     /// # Errors
     ///
     /// If `throughput` is 0.
-    pub fn new(throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
+    pub(crate) fn new(throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
         match throughput {
             0 => Err(StartError::ZeroThroughput),
             _ => Ok(Self { throughput, deadline }),

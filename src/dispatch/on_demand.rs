@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// A dispatcher whose threads end while it has no actors.
 #[derive(Debug)]
-pub struct OnDemand {
+pub(crate) struct OnDemand {
     name: String,
     recipe: Dispatcher,
     /// How long the dispatcher must have been without actors before its threads end.
@@ -54,7 +54,7 @@ enum Now {
 
 /// The reason for which no actor can enter.
 #[derive(Debug)]
-pub enum EnterError {
+pub(crate) enum EnterError {
     /// The threads have ended for good.
     Stopped,
     /// The threads could not be started again.
@@ -67,7 +67,7 @@ impl OnDemand {
     /// # Errors
     ///
     /// As [`Dispatcher::start`].
-    pub fn start(name: String, recipe: Dispatcher, patience: Duration) -> Result<Self, StartError> {
+    pub(crate) fn start(name: String, recipe: Dispatcher, patience: Duration) -> Result<Self, StartError> {
         let running = start(&name, &recipe)?;
         let state = State {
             now: Now::Running(running),
@@ -84,7 +84,7 @@ impl OnDemand {
     /// # Errors
     ///
     /// [`EnterError`]; the actor has not entered then.
-    pub fn enter(&self) -> Result<Placement, EnterError> {
+    pub(crate) fn enter(&self) -> Result<Placement, EnterError> {
         let mut ended = Vec::new();
         let entered = {
             let mut state = lock(&self.state);
@@ -119,7 +119,7 @@ impl OnDemand {
     /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller must
     /// arrange that look.
     #[must_use = "without a look the threads never end"]
-    pub fn leave(&self, now: Duration) -> Option<Duration> {
+    pub(crate) fn leave(&self, now: Duration) -> Option<Duration> {
         let mut state = lock(&self.state);
         state.actor_count -= 1;
         if state.actor_count > 0 || matches!(state.now, Now::Stopped) {
@@ -133,7 +133,7 @@ impl OnDemand {
     /// Tells the threads to end if, at the time `now`, no actor has been there for long enough. Returns when to look
     /// again, if the caller must arrange another look.
     #[must_use = "without a look the threads never end"]
-    pub fn look(&self, now: Duration) -> Option<Duration> {
+    pub(crate) fn look(&self, now: Duration) -> Option<Duration> {
         let mut state = lock(&self.state);
         state.look_is_due = false;
         if matches!(state.now, Now::Stopped) {
@@ -149,12 +149,12 @@ impl OnDemand {
     }
 
     /// Tells the threads to end once there is nothing left to run. No threads start any more. Never blocks.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         lock(&self.state).end(Now::Stopped);
     }
 
     /// Stops, and waits until every thread has ended except the calling thread, if it is one of them.
-    pub fn stop_and_join(&self) {
+    pub(crate) fn stop_and_join(&self) {
         self.stop();
         let ending = std::mem::take(&mut lock(&self.state).ending);
         for running in ending {
@@ -163,7 +163,7 @@ impl OnDemand {
     }
 
     /// Returns whether the calling thread is one of the dispatcher's.
-    pub fn runs_current_thread(&self) -> bool {
+    pub(crate) fn runs_current_thread(&self) -> bool {
         let state = lock(&self.state);
         let running = match &state.now {
             Now::Running(running) => Some(running),

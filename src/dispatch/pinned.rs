@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// A pinned dispatcher, which makes a thread for each actor.
 #[derive(Clone)]
-pub struct PinnedThreads(Arc<Shared>);
+pub(crate) struct PinnedThreads(Arc<Shared>);
 
 struct Shared {
     throughput: u32,
@@ -32,7 +32,7 @@ struct Shared {
 
 /// The thread of one actor.
 #[derive(Clone)]
-pub struct PinnedPlacement {
+pub(crate) struct PinnedPlacement {
     dispatcher: PinnedThreads,
     seat: Arc<PinnedTask>,
 }
@@ -53,7 +53,7 @@ impl PinnedThreads {
     /// # Errors
     ///
     /// If `throughput` is 0.
-    pub fn start(name: &str, throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
+    pub(crate) fn start(name: &str, throughput: u32, deadline: Option<Duration>) -> Result<Self, StartError> {
         if throughput == 0 {
             return Err(StartError::ZeroThroughput);
         }
@@ -70,7 +70,7 @@ impl PinnedThreads {
     /// # Errors
     ///
     /// If the operating system refuses the thread.
-    pub fn new_placement(&self) -> Result<PinnedPlacement, StartError> {
+    pub(crate) fn new_placement(&self) -> Result<PinnedPlacement, StartError> {
         let seat = Arc::new(PinnedTask {
             slot: AtomicPtr::new(ptr::null_mut()),
             released: AtomicBool::new(false),
@@ -84,7 +84,7 @@ impl PinnedThreads {
     }
 
     /// Tells every thread to end once its slot is empty. Never blocks.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // Ordering: Release; pairs with the Acquire load of `stopping` in `PinnedTask::next_task`. So does the unpark behind
         // it.
         self.0.stopping.store(true, Ordering::Release);
@@ -92,12 +92,12 @@ impl PinnedThreads {
     }
 
     /// Returns whether every thread has ended.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.threads.have_ended()
     }
 
     /// Returns whether the calling thread is one of these threads.
-    pub fn runs_current_thread(&self) -> bool {
+    pub(crate) fn runs_current_thread(&self) -> bool {
         self.0.threads.have_current()
     }
 
@@ -106,14 +106,14 @@ impl PinnedThreads {
     /// # Errors
     ///
     /// If the caller is one of the threads; nothing has been done then.
-    pub fn join(&self) -> Result<(), JoinError> {
+    pub(crate) fn join(&self) -> Result<(), JoinError> {
         self.0.threads.join_all()
     }
 }
 
 impl PinnedPlacement {
     /// Hands the actor to its thread.
-    pub fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef) {
         // Ordering: Release; pairs with the Acquire swap in `take`. The actor's thread sees everything that led to this
         // wake. The slot is empty before: nothing is read through the old value.
         let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::Release);
@@ -122,7 +122,7 @@ impl PinnedPlacement {
     }
 
     /// Lets the thread end, since its actor is gone. A task that was scheduled before still runs.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         // Ordering: Release; pairs with the Acquire load of `released` in `next_task`. A thread that sees the flag also
         // sees the last task put into the slot.
         self.seat.released.store(true, Ordering::Release);
@@ -130,7 +130,7 @@ impl PinnedPlacement {
     }
 
     /// Returns whether the actor's thread is the calling thread.
-    pub fn is_this_thread(&self) -> bool {
+    pub(crate) fn is_this_thread(&self) -> bool {
         self.seat.thread.get().is_some_and(|own| own.id() == thread::current().id())
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc as StdArc;
 
 /// The place where a single actor runs.
 #[derive(Clone, Debug)]
-pub enum Placement {
+pub(crate) enum Placement {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedPlacement),
@@ -27,7 +27,7 @@ pub enum Placement {
 impl Placement {
     /// Hands the actor over to its threads.
     #[inline]
-    pub fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef) {
         match self {
             Self::WorkStealing(pool) => pool.schedule(task),
             Self::Blocking(pool) => pool.schedule(task),
@@ -41,7 +41,7 @@ impl Placement {
     /// Returns whether the actor of this task, which has this home, cannot run while the calling thread waits, although
     /// the calling thread is allowed to wait. So it is on a thread of the actor's own, on the only thread of a blocking
     /// dispatcher, and in the actor's own turn.
-    pub fn needs_this_thread(&self, task: *const Task) -> bool {
+    pub(crate) fn needs_this_thread(&self, task: *const Task) -> bool {
         match self {
             Self::Blocking(pool) => pool.is_current_thread_alone() || blocking::is_in_turn_of(task),
             Self::Pinned(placement) => placement.is_this_thread(),
@@ -50,7 +50,7 @@ impl Placement {
     }
 
     /// Notes that the actor is gone and will not be scheduled again: a thread of its own ends.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         if let Self::Pinned(placement) = self {
             placement.release();
         }

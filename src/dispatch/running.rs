@@ -15,7 +15,7 @@ use std::sync::Arc as StdArc;
 
 /// A dispatcher whose threads run.
 #[derive(Clone, Debug)]
-pub enum Running {
+pub(crate) enum Running {
     WorkStealing(Arc<Pool>),
     Blocking(BlockingPool),
     Pinned(PinnedThreads),
@@ -27,7 +27,7 @@ pub enum Running {
 
 impl Running {
     /// Returns the kind of the dispatcher.
-    pub fn kind(&self) -> DispatcherKind {
+    pub(crate) fn kind(&self) -> DispatcherKind {
         match self {
             Self::WorkStealing(_) => DispatcherKind::WorkStealing,
             Self::Blocking(_) => DispatcherKind::Blocking,
@@ -43,7 +43,7 @@ impl Running {
     /// # Errors
     ///
     /// If the operating system refuses a thread.
-    pub fn place_task(&self) -> Result<Placement, StartError> {
+    pub(crate) fn place_task(&self) -> Result<Placement, StartError> {
         match self {
             Self::WorkStealing(pool) => Ok(Placement::WorkStealing(pool.clone())),
             Self::Blocking(pool) => Ok(Placement::Blocking(pool.clone())),
@@ -56,7 +56,7 @@ impl Running {
 
     /// Tells the threads to end once there is nothing left to run. Never blocks. The caller makes sure that all actors
     /// are gone by then.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         match self {
             Self::WorkStealing(pool) => pool.stop(),
             Self::Blocking(pool) => pool.stop(),
@@ -68,7 +68,7 @@ impl Running {
     }
 
     /// Returns whether all threads have ended, so that a join takes no time.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match self {
             Self::WorkStealing(pool) => pool.has_ended(),
             Self::Blocking(pool) => pool.has_ended(),
@@ -80,7 +80,7 @@ impl Running {
     }
 
     /// Returns whether the calling thread is one of the dispatcher's.
-    pub fn runs_current_thread(&self) -> bool {
+    pub(crate) fn runs_current_thread(&self) -> bool {
         match self {
             Self::WorkStealing(pool) => crate::scheduler::current::is_worker_of(pool),
             Self::Blocking(pool) => pool.runs_current_thread(),
@@ -97,7 +97,7 @@ impl Running {
     /// # Errors
     ///
     /// If the caller is one of the threads. The threads are told to stop, and another thread must join them.
-    pub fn stop_and_join(&self) -> Result<(), JoinError> {
+    pub(crate) fn stop_and_join(&self) -> Result<(), JoinError> {
         self.stop();
         match self {
             Self::WorkStealing(pool) => pool.join(),

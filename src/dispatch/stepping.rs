@@ -21,7 +21,7 @@ pub(crate) type Identity<'a> = (u32, &'a dyn Fn() -> String);
 
 /// Gives actors their turns, on one thread.
 #[cfg(feature = "testkit")]
-pub trait Stepper: Send + Sync + std::fmt::Debug {
+pub(crate) trait Stepper: Send + Sync + std::fmt::Debug {
     /// Takes a woken actor that belongs on a dispatcher of this kind, or another task, which has no identity.
     fn schedule(&self, task: TaskRef, kind: DispatcherKind, who: Option<Identity<'_>>);
 
@@ -44,7 +44,7 @@ pub trait Stepper: Send + Sync + std::fmt::Debug {
 /// The reason for which a thread that ran turns, instead of waiting, has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "whether there is anything left to wait for"]
-pub enum Reached {
+pub(crate) enum Reached {
     /// The condition for which the thread ran turns.
     #[cfg(feature = "testkit")]
     Done,

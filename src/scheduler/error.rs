@@ -69,7 +69,7 @@ impl PartialEq for StartError {
 /// The reason for which threads could not be joined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum JoinError {
+pub(crate) enum JoinError {
     /// The caller is one of the threads, which cannot wait for itself.
     OwnThread,
 }

@@ -21,7 +21,7 @@ pub(crate) const WORKER_COUNT_MAX: usize = 1024;
 
 /// The settings of a pool of work-stealing workers.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Name of the threads, followed by their number.
     pub name: String,
     /// Number of workers, `1..=`[`WORKER_COUNT_MAX`].
@@ -45,7 +45,7 @@ pub struct Settings {
 /// A worker is online from its start, except in `blocking`, during which its thread rests
 /// ([`reclaim::go_offline_here`](crate::util::reclaim::go_offline_here)). The hooks are built and used on the worker's own thread
 /// only.
-pub trait TurnHooks {
+pub(crate) trait TurnHooks {
     /// Reports, between two turns, that the thread holds nothing that it read before.
     fn quiescent(&mut self);
     /// Reports that the thread is about to sleep and reads nothing until `resume`. Returns false if the thread must not
@@ -57,7 +57,7 @@ pub trait TurnHooks {
 
 /// A running pool of workers that steal from each other.
 #[derive(Debug)]
-pub struct Pool {
+pub(crate) struct Pool {
     pub(crate) settings: Settings,
     /// One per group.
     pub(crate) injectors: Box<[CachePadded<Injector>]>,
@@ -100,7 +100,7 @@ impl TurnHooks for () {
 
 impl Settings {
     /// Returns the default settings for `thread_count` workers.
-    pub fn new(name: impl Into<String>, thread_count: usize) -> Self {
+    pub(crate) fn new(name: impl Into<String>, thread_count: usize) -> Self {
         Self {
             name: name.into(),
             thread_count,
@@ -139,7 +139,7 @@ impl Pool {
     ///
     /// If the settings are out of bounds, or a thread or a core cannot be had. The error is returned after
     /// every worker has reported, and all threads have ended by then.
-    pub fn start<H: TurnHooks>(
+    pub(crate) fn start<H: TurnHooks>(
         settings: Settings,
         hooks: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Arc<Pool>, StartError> {
@@ -193,7 +193,7 @@ impl Pool {
     /// # Errors
     ///
     /// If the settings are out of bounds.
-    pub fn assemble(settings: Settings) -> Result<(Arc<Pool>, Vec<Worker>), StartError> {
+    pub(crate) fn assemble(settings: Settings) -> Result<(Arc<Pool>, Vec<Worker>), StartError> {
         settings.check()?;
         let deques: Vec<_> = (0..settings.thread_count).map(|_| deque::Worker::new_fifo()).collect();
         let sleep = Sleep::new(settings.thread_count, settings.group_size);
@@ -215,7 +215,7 @@ impl Pool {
     /// On a worker of this pool, the task goes to the worker's LIFO slot, and the task that was in the slot goes to the
     /// worker's deque. On any other thread, the task goes to an injector.
     #[inline]
-    pub fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef) {
         current::with_worker(|worker| match worker {
             Some(worker) if worker.belongs_to(self) => worker.schedule(task),
             _ => self.inject(task),
@@ -227,7 +227,7 @@ impl Pool {
     /// The caller makes sure that no thread outside the pool schedules any more: a task that comes after the workers
     /// have ended would stay in its queue. Running turns may still schedule, and the pool runs those tasks to their
     /// end.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // Ordering: Relaxed; the fence in `unpark_all` orders it before the look at the handles, and
         // nothing is read on the strength of it.
         self.stopping.store(true, Ordering::Relaxed);
@@ -239,7 +239,7 @@ impl Pool {
     /// # Errors
     ///
     /// On a worker of this very pool, which would wait for itself; nothing has been done then.
-    pub fn join(&self) -> Result<(), JoinError> {
+    pub(crate) fn join(&self) -> Result<(), JoinError> {
         if is_worker_of(self) {
             return Err(JoinError::OwnThread);
         }
@@ -251,7 +251,7 @@ impl Pool {
     }
 
     /// Returns whether every worker has ended, after [`Pool::stop`].
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         lock(&self.threads).iter().all(thread_has_ended)
     }
 

@@ -31,7 +31,7 @@ pub(crate) type RunFn = unsafe fn(NonNull<Task>, &Turn) -> Ran;
 /// The head of each value that can be scheduled; an actor's cell begins with it.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// The link of the injector's list. Only the holder of the token writes and reads it, through the queue that handed
     /// the token over. The link is atomic because the list is built by compare-exchange.
     next: AtomicPtr<Task>,
@@ -41,7 +41,7 @@ pub struct Task {
 /// The end of a turn, and the holder of the token then.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[must_use = "the token must go where the turn says"]
-pub enum Ran {
+pub(crate) enum Ran {
     /// The token went back into the task, which must not be touched again.
     Idle,
     /// The budget is used up, or the turn was asked to [yield](Turn::should_yield). The runner still has the token and
@@ -55,7 +55,7 @@ pub enum Ran {
 ///
 /// A `Turn` belongs to the thread that runs turns, which uses it for one turn after the other.
 #[derive(Debug)]
-pub struct Turn {
+pub(crate) struct Turn {
     throughput: u32,
     /// How long a turn may go on handling messages.
     deadline: Option<Duration>,
@@ -77,7 +77,7 @@ pub struct Turn {
 #[derive(Debug)]
 #[repr(transparent)]
 #[must_use = "a dropped token leaves its task unscheduled for ever"]
-pub struct TaskRef(NonNull<Task>);
+pub(crate) struct TaskRef(NonNull<Task>);
 
 /// The end of a turn with the token, unless the task kept the token.
 #[derive(Debug)]
@@ -97,14 +97,14 @@ unsafe impl Send for TaskRef {}
 
 impl Task {
     /// A head for a task that `run` knows how to run.
-    pub fn new(run: RunFn) -> Self {
+    pub(crate) fn new(run: RunFn) -> Self {
         Self { next: AtomicPtr::new(ptr::null_mut()), run }
     }
 }
 
 impl Turn {
     /// A turn of at most `throughput` messages.
-    pub fn new(throughput: u32) -> Self {
+    pub(crate) fn new(throughput: u32) -> Self {
         Self {
             throughput,
             deadline: None,
@@ -118,12 +118,12 @@ impl Turn {
     }
 
     /// Gives each turn a time limit for its messages, counted from the first one; `None`: no time limit.
-    pub fn with_deadline(self, deadline: Option<Duration>) -> Self {
+    pub(crate) fn with_deadline(self, deadline: Option<Duration>) -> Self {
         Self { deadline, watched: Cell::new(deadline.is_some()), ..self }
     }
 
     /// Returns how many messages the task may handle before it returns [`Ran::Requeue`].
-    pub fn throughput(&self) -> u32 {
+    pub(crate) fn throughput(&self) -> u32 {
         self.throughput
     }
 
@@ -132,7 +132,7 @@ impl Turn {
     /// at no other time: the first question of a turn starts the time of its deadline, so each turn handles at least
     /// one message.
     #[inline]
-    pub fn should_yield(&self) -> bool {
+    pub(crate) fn should_yield(&self) -> bool {
         self.watched.get() && (self.is_overdue() || (self.slot_waits.get() && self.takes_long()))
     }
 
@@ -195,12 +195,12 @@ impl TaskRef {
     ///   exists.
     /// * `task` may be used for all that `run` does with it, on any thread, and stays so until the token
     ///   is back in the task.
-    pub unsafe fn new(task: NonNull<Task>) -> Self {
+    pub(crate) unsafe fn new(task: NonNull<Task>) -> Self {
         Self(task)
     }
 
     /// Returns the raw form; the token travels with it.
-    pub fn into_raw(self) -> NonNull<Task> {
+    pub(crate) fn into_raw(self) -> NonNull<Task> {
         self.0
     }
 

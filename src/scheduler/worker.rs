@@ -39,7 +39,7 @@ const SOON_MAX: u32 = 4;
 /// A worker that does not run yet; [`Worker::run`] turns the calling thread into it.
 #[derive(Debug)]
 #[must_use = "a pool needs all its workers"]
-pub struct Worker {
+pub(crate) struct Worker {
     pub(crate) core: Core,
 }
 
@@ -104,7 +104,7 @@ impl Worker {
     }
 
     /// Runs tasks until the pool is stopped and no task is left.
-    pub fn run(self, mut hooks: impl TurnHooks) {
+    pub(crate) fn run(self, mut hooks: impl TurnHooks) {
         let core = self.core;
         core.pool.sleep.take_seat(core.index);
         // SAFETY: `core` stays in its place to the end of this function, and the guard, declared after `core`, is

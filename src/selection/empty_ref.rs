@@ -56,7 +56,7 @@ fn dead_letters_path() -> ActorPath {
 
 impl SystemCore {
     /// Returns an empty reference for `path`.
-    pub fn empty_ref_at<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
+    pub(crate) fn empty_ref_at<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
         let header = Header::new(never_run, &EmptyRecipient::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
         let core = ActorCore {
             uid: 0,

@@ -177,7 +177,7 @@ impl Deployment {
 /// `prefix*`; a passed-over alternative is not tried again. `**` counts only where nothing else matches, the deepest
 /// first.
 #[derive(Debug, Clone)]
-pub struct Deployments {
+pub(crate) struct Deployments {
     /// All levels; the first is the top. They lie in a list and are not nested, because a pattern may have any number
     /// of elements: nested levels would be dropped and cloned with as much stack.
     levels: Vec<Level>,
@@ -187,7 +187,7 @@ pub struct Deployments {
 
 /// The section of a single pattern.
 #[derive(Debug, Clone)]
-pub struct Section {
+pub(crate) struct Section {
     pub pattern: String,
     pub deployment: Deployment,
     /// True once a warning has reported an actor here that is no router.
@@ -201,7 +201,7 @@ impl Section {
 
     /// Returns the text of a warning that the actor at `path` is no router, so the router settings of the section have
     /// no effect. Returns it once, for there may be many such actors.
-    pub fn warning_for_no_router(&self, path: impl FnOnce() -> String) -> Option<Box<str>> {
+    pub(crate) fn warning_for_no_router(&self, path: impl FnOnce() -> String) -> Option<Box<str>> {
         // Ordering: Relaxed; only the first caller matters.
         if self.deployment.router == RouterSettings::new() || self.is_misplaced.swap(true, Ordering::Relaxed)
         {
@@ -238,18 +238,18 @@ impl Default for Deployments {
 }
 
 impl Deployments {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
 
     /// Adds a section.
-    pub fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
+    pub(crate) fn add(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
         self.put(pattern, deployment, false)
     }
 
     /// Adds a section, or replaces the section of the same pattern.
     #[cfg(feature = "config")]
-    pub fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
+    pub(crate) fn replace(&mut self, pattern: &str, deployment: Deployment) -> Result<(), BuildError> {
         self.put(pattern, deployment, true)
     }
 
@@ -301,7 +301,7 @@ impl Deployments {
     }
 
     /// Returns the section of the actor at these names, given from below the guardian down.
-    pub fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
+    pub(crate) fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
         if self.written.is_empty() {
             return None;
         }
@@ -319,7 +319,7 @@ impl Deployments {
     }
 
     /// Returns all deployments as they were written, by pattern.
-    pub fn written(&self) -> &BTreeMap<String, Deployment> {
+    pub(crate) fn written(&self) -> &BTreeMap<String, Deployment> {
         &self.written
     }
 }

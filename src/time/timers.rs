@@ -22,10 +22,10 @@ use std::time::Duration;
 
 /// Names one timer.
 #[derive(Debug, Clone, Copy)]
-pub struct TimerHandle(Key);
+pub(crate) struct TimerHandle(Key);
 
 /// The target of ticks: an actor.
-pub trait TickTarget: Send + 'static {
+pub(crate) trait TickTarget: Send + 'static {
     /// Takes the tick `number`. A target that has ended needs no tick.
     fn tick(self, number: u64);
 }
@@ -38,7 +38,7 @@ impl TickTarget for Infallible {
 }
 
 /// A task that runs once or repeatedly at a later time; see the scheduler service.
-pub trait DelayedTask: Send + Sync + 'static {
+pub(crate) trait DelayedTask: Send + Sync + 'static {
     /// Runs the task: its time has come.
     fn fired(self: StdArc<Self>);
 
@@ -47,7 +47,7 @@ pub trait DelayedTask: Send + Sync + 'static {
 }
 
 /// The timers of one system, whose ticks go to targets of type `T`.
-pub struct Timers<T: TickTarget> {
+pub(crate) struct Timers<T: TickTarget> {
     /// The name of the timer thread.
     thread_name: String,
     clock: StdArc<dyn Clock>,
@@ -97,7 +97,7 @@ impl<T: TickTarget> Fire<T> {
 
 impl<T: TickTarget> Timers<T> {
     /// Makes the timers of the system of this name. With a real clock no timer fires before [`start`](Self::start).
-    pub fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
+    pub(crate) fn new(system: &str, clock: StdArc<dyn Clock>) -> Self {
         let shared = StdArc::new(Shared {
             table: Mutex::new(Table {
                 wheel: Wheel::new(tick_begun_at(clock.now())),
@@ -120,23 +120,23 @@ impl<T: TickTarget> Timers<T> {
     }
 
     /// Returns the time since the clock's start.
-    pub fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.clock.now()
     }
 
     /// Sends the tick `number` to `target` at `due`, never early.
-    pub fn tick_at(&self, due: Duration, target: T, number: u64) -> TimerHandle {
+    pub(crate) fn tick_at(&self, due: Duration, target: T, number: u64) -> TimerHandle {
         self.insert(due, Fire::Tick { target, number })
     }
 
     /// Runs `call` at `due`, never early, on the timer thread; `call` must be short.
-    pub fn call_at(&self, due: Duration, call: Box<dyn FnOnce() + Send>) -> TimerHandle {
+    pub(crate) fn call_at(&self, due: Duration, call: Box<dyn FnOnce() + Send>) -> TimerHandle {
         self.insert(due, Fire::Call(call))
     }
 
     /// As [`call_at`](Self::call_at), but returns the call once the timers have stopped, instead of keeping a call that
     /// never fires.
-    pub fn try_call_at(
+    pub(crate) fn try_call_at(
         &self,
         due: Duration,
         call: Box<dyn FnOnce() + Send>,
@@ -149,7 +149,7 @@ impl<T: TickTarget> Timers<T> {
     }
 
     /// Runs a task of the scheduler service at `due`, never early; returns `None` once the timers have stopped.
-    pub fn schedule_at(&self, due: Duration, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
+    pub(crate) fn schedule_at(&self, due: Duration, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
             return None;
@@ -159,7 +159,7 @@ impl<T: TickTarget> Timers<T> {
 
     /// Keeps a task of the scheduler service until the timers stop, which closes the task; returns `None` once the
     /// timers have stopped. Needs no thread.
-    pub fn keep_until_the_end(&self, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
+    pub(crate) fn keep_until_the_end(&self, task: StdArc<dyn DelayedTask>) -> Option<TimerHandle> {
         let mut table = lock(&self.shared.table);
         if matches!(table.thread, Thread::Stopped) {
             return None;
@@ -181,27 +181,27 @@ impl<T: TickTarget> Timers<T> {
     }
 
     /// Cancels a timer; a timer that has fired is forgotten already.
-    pub fn cancel(&self, timer: TimerHandle) {
+    pub(crate) fn cancel(&self, timer: TimerHandle) {
         let fire = lock(&self.shared.table).wheel.cancel(timer.0);
         crate::util::panic::drop_guarded(fire);
     }
 
     /// Returns how many timers wait.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         lock(&self.shared.table).wheel.len()
     }
 
     /// Returns whether due timers are being run. If not, the caller sees the effects of all timers that were run
     /// before.
     #[cfg(any(feature = "testkit", pointsman_loom))]
-    pub fn is_firing(&self) -> bool {
+    pub(crate) fn is_firing(&self) -> bool {
         lock(&self.shared.table).firing > 0
     }
 
     /// Returns when to look next: no timer fires before that time. `None` if no timer waits, except those that wait for
     /// the end.
     #[cfg(feature = "testkit")]
-    pub fn next_deadline(&self) -> Option<Duration> {
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let next = lock(&self.shared.table).wheel.next_deadline();
         next.filter(|tick| *tick != NEVER).map(Duration::from_millis)
     }
@@ -212,7 +212,7 @@ impl<T: TickTarget> Timers<T> {
     /// # Errors
     ///
     /// The machine refuses a thread.
-    pub fn start(&self) -> io::Result<()> {
+    pub(crate) fn start(&self) -> io::Result<()> {
         let mut table = lock(&self.shared.table);
         if !matches!(table.thread, Thread::None) || !self.clock.is_real() {
             return Ok(());
@@ -226,7 +226,7 @@ impl<T: TickTarget> Timers<T> {
     }
 
     /// Ends the timer thread; timers that wait never fire. Called when all actors have ended.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let (thread, waiting) = {
             let mut table = lock(&self.shared.table);
             let thread = std::mem::replace(&mut table.thread, Thread::Stopped);
