@@ -144,7 +144,7 @@ impl BlockingPool {
 
     /// Returns the number of threads alive.
     #[cfg(test)]
-    pub fn thread_count(&self) -> usize {
+    pub(crate) fn thread_count(&self) -> usize {
         lock(&self.0.state).thread_count
     }
 
