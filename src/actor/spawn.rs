@@ -21,7 +21,7 @@ use crate::mailbox::mailbox;
 use crate::path::actor_path::{Name, check_name};
 #[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::settings::deployment::Deployment;
-use crate::settings::deployment::Section;
+use crate::settings::deployment::MatchedDeployment;
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::cell::UnsafeCell;
 use crate::util::panic::{Guarded, drop_guarded};
@@ -197,7 +197,7 @@ fn path_below(parent: &AnyActorRef, name: Option<&str>) -> String {
 
 /// A checked plan: the plan's settings with the system's settings for the actor applied.
 struct Checked<'a, M> {
-    section: Option<&'a Section>,
+    section: Option<&'a MatchedDeployment>,
     dispatcher: Option<String>,
     mailbox: Prepared<M>,
     stash_capacity: Option<u32>,
@@ -283,7 +283,12 @@ impl SystemCore {
     }
 
     /// The settings of the system for an actor that is about to be created; there are none for the engine's own actors.
-    fn deployed(&self, parent: &AnyActorRef, name: Option<&str>, mailbox: &MailboxKind) -> Option<&Section> {
+    fn deployed(
+        &self,
+        parent: &AnyActorRef,
+        name: Option<&str>,
+        mailbox: &MailboxKind,
+    ) -> Option<&MatchedDeployment> {
         if matches!(mailbox, MailboxKind::Unbounded) {
             return None;
         }
@@ -291,7 +296,7 @@ impl SystemCore {
     }
 
     /// The settings of the system for a child of this name.
-    pub(crate) fn section(&self, parent: &AnyActorRef, name: Option<&str>) -> Option<&Section> {
+    pub(crate) fn section(&self, parent: &AnyActorRef, name: Option<&str>) -> Option<&MatchedDeployment> {
         if self.deployments.is_empty() {
             return None;
         }

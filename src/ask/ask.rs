@@ -99,7 +99,7 @@ pub(crate) fn served_by<R>(ask: &mut Ask<R>, actor: AnyActorRef) {
 
 /// Makes an ask that failed before its request was sent. It counts as begun, unless its timeout was zero.
 pub(crate) fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
-    if error.row().is_some() {
+    if error.counter().is_some() {
         count(AskCounter::Begun, ask_clock.counters());
     }
     let state = State::Failed(error);
@@ -246,7 +246,7 @@ impl<R> Future for PendingReply<'_, R> {
 
 impl<R> fmt::Debug for PendingReply<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("state", &self.waiting.state).finish()
+        f.debug_struct("PendingReply").field("state", &self.waiting.state).finish()
     }
 }
 
@@ -292,7 +292,7 @@ enum State<R> {
 impl<R> fmt::Debug for State<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pending(promise) if promise.is_answered() => f.write_str("Answered"),
+            Self::Pending(half) if half.is_answered() => f.write_str("Answered"),
             Self::Pending(_) => f.write_str("Pending"),
             Self::Unsent(..) => f.write_str("Unsent"),
             Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
@@ -320,8 +320,8 @@ impl<R> Waiting<R> {
     #[inline]
     fn begin(free_slot: FreeSlot<R>, ask_clock: AskClock) -> (ReplyTo<R>, Self) {
         count(AskCounter::Begun, ask_clock.counters());
-        let (promise, port) = free_slot.begin();
-        let state = State::Pending(promise);
+        let (half, port) = free_slot.begin();
+        let state = State::Pending(half);
         (port.into(), Self { state, limit: None, alarm: None, ask_clock, is_refused: false })
     }
 
@@ -334,7 +334,7 @@ impl<R> Waiting<R> {
 
     fn put_off(&mut self, unsent: DeferredSend) {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Pending(promise) => self.state = State::Unsent(promise, Box::new(unsent)),
+            State::Pending(half) => self.state = State::Unsent(half, Box::new(unsent)),
             // The ask is over already: the request is given up with it.
             other => self.state = other,
         }
@@ -350,14 +350,14 @@ impl<R> Waiting<R> {
 
     #[cold]
     fn wait_for_room(&mut self) {
-        let (promise, unsent) = match std::mem::replace(&mut self.state, State::Over) {
-            State::Unsent(promise, unsent) => (promise, unsent),
+        let (half, unsent) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Unsent(half, unsent) => (half, unsent),
             other => return self.state = other,
         };
-        self.state = State::Pending(promise);
-        let State::Pending(promise) = &mut self.state else { unreachable!("just set") };
+        self.state = State::Pending(half);
+        let State::Pending(half) = &mut self.state else { unreachable!("just set") };
         let until = self.limit.map(|limit| WaitBound { at: limit.at, clock: &*self.ask_clock });
-        let in_vain = unsent.wait(until, promise);
+        let in_vain = unsent.wait(until, half);
         match self.limit {
             Some(limit) if in_vain.is_late() => self.refuse(AskError::timeout(limit.after)),
             _ if in_vain.found_no_routee() => self.refuse(AskError::no_routees()),
@@ -366,9 +366,9 @@ impl<R> Waiting<R> {
     }
 
     fn refuse(&mut self, error: AskError) {
-        if let State::Pending(promise) = &self.state {
-            if !promise.is_answered() {
-                // Counted when the asker is told. The promise leaves here, so its port is late.
+        if let State::Pending(half) = &self.state {
+            if !half.is_answered() {
+                // Counted when the asker is told. The half leaves here, so its port is late.
                 self.state = State::Failed(error);
             }
         }
@@ -377,7 +377,7 @@ impl<R> Waiting<R> {
     #[inline]
     fn is_answered(&self) -> bool {
         match &self.state {
-            State::Pending(promise) => promise.is_answered(),
+            State::Pending(half) => half.is_answered(),
             State::Unsent(..) => false,
             State::Failed(_) | State::Over => true,
         }
@@ -456,9 +456,9 @@ impl<R> Waiting<R> {
                 self.set_alarm(limit, waker);
             }
         }
-        let State::Pending(promise) = &mut self.state else { unreachable!("`try_end` ends all others") };
-        if promise.register(waker) {
-            return Poll::Ready(self.try_end().expect("the promise has just shown its answer"));
+        let State::Pending(half) = &mut self.state else { unreachable!("`try_end` ends all others") };
+        if half.register(waker) {
+            return Poll::Ready(self.try_end().expect("the half has just shown its answer"));
         }
         Poll::Pending
     }
@@ -467,10 +467,10 @@ impl<R> Waiting<R> {
     #[inline]
     fn try_end(&mut self) -> Option<End<R>> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Pending(promise) => match promise.take() {
+            State::Pending(half) => match half.take() {
                 Ok((outcome, free_slot)) => Some(self.end(outcome, free_slot)),
-                Err(promise) => {
-                    self.state = State::Pending(promise);
+                Err(half) => {
+                    self.state = State::Pending(half);
                     None
                 }
             },
@@ -485,10 +485,10 @@ impl<R> Waiting<R> {
 
     /// Ends the ask at its deadline, or with an answer that came before the asker could leave.
     fn time_out(&mut self, limit: Limit) -> End<R> {
-        let State::Pending(promise) = std::mem::replace(&mut self.state, State::Over) else {
+        let State::Pending(half) = std::mem::replace(&mut self.state, State::Over) else {
             unreachable!("`try_end` ends all others")
         };
-        let left = promise.leave();
+        let left = half.leave();
         let end = self.end(left.outcome.unwrap_or(Err(AskError::timeout(limit.after))), left.free_slot);
         if matches!(self.ask_clock, AskClock::Served(_)) {
             // The actor that serves the ask ends now, and not when a future that has given its answer is dropped.
@@ -519,7 +519,7 @@ impl<R> Waiting<R> {
             *error = AskError::undeliverable();
         }
         error.note_target(|| self.ask_clock.asked());
-        error.row()
+        error.counter()
     }
 
     #[inline]
@@ -554,7 +554,7 @@ impl<R> Drop for Waiting<R> {
         self.cancel_alarm();
         let row = match &self.state {
             State::Pending(_) | State::Unsent(..) => Some(AskCounter::Cancelled),
-            State::Failed(error) => error.row(),
+            State::Failed(error) => error.counter(),
             State::Over => None,
         };
         self.count(row);
@@ -577,8 +577,8 @@ impl<R> Awaited for Ask<R> {
     }
 
     fn wake(&mut self, waker: &Waker) {
-        if let State::Pending(promise) = &mut self.waiting.state {
-            promise.wake(waker);
+        if let State::Pending(half) = &mut self.waiting.state {
+            half.wake(waker);
         }
     }
 }

@@ -145,7 +145,7 @@ impl AskError {
     }
 
     /// The counter of an ask that ends with this error; none if the ask was never begun.
-    pub(super) fn row(&self) -> Option<AskCounter> {
+    pub(super) fn counter(&self) -> Option<AskCounter> {
         match self {
             Self::NoReply { .. } | Self::AllFailed { .. } => Some(AskCounter::NoReply),
             Self::Timeout { .. } => Some(AskCounter::TimedOut),

@@ -358,7 +358,7 @@ impl<R> SinkPort<R> {
     fn complete(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         let row = match &outcome {
             Ok(_) => Some(AskCounter::Answered),
-            Err(error) => error.row(),
+            Err(error) => error.counter(),
         };
         row.into_iter().for_each(|row| self.cell.sink.count(row));
         let mut taken = Ok(());

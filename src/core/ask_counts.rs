@@ -48,13 +48,13 @@ pub enum AskCounter {
 /// The number of counters.
 pub(crate) const ROW_COUNT: usize = AskCounter::Late as usize + 1;
 
-/// Counts one more in the counter `row` of `counters`, if there are any.
+/// Counts one more in the counter `counter` of `counters`, if there are any.
 #[inline]
-pub(crate) fn count(row: AskCounter, counters: Option<&Counters>) {
+pub(crate) fn count(counter: AskCounter, counters: Option<&Counters>) {
     #[cfg(test)]
-    tests::note(row);
+    tests::note(counter);
     if let Some(counters) = counters {
-        counters.for_this_thread().ask(row);
+        counters.for_this_thread().ask(counter);
     }
 }
 
@@ -99,12 +99,12 @@ pub(crate) mod tests {
         pub static ROWS: [Cell<u64>; ROW_COUNT] = const { [const { Cell::new(0) }; ROW_COUNT] };
     }
 
-    pub(crate) fn note(row: AskCounter) {
-        ROWS.with(|rows| rows[row as usize].set(rows[row as usize].get() + 1));
+    pub(crate) fn note(counter: AskCounter) {
+        ROWS.with(|rows| rows[counter as usize].set(rows[counter as usize].get() + 1));
     }
 
     /// Takes the counts of the calling thread since the last call.
     pub(crate) fn take() -> ReplyCounts {
-        ReplyCounts::from_rows(|row| ROWS.with(|rows| rows[row as usize].take()))
+        ReplyCounts::from_rows(|counter| ROWS.with(|rows| rows[counter as usize].take()))
     }
 }

@@ -2,17 +2,9 @@
 //!
 //! A [`Dispatcher`] describes the threads; the builder of the system names it, and an actor, a router or a group chooses
 //! it by that name.
-//!
-//! `OnDemand` lets the threads of the first two end while they have no actors.
-//!
-//! The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Home`, which says where
-//! the actor's token goes. A shared queue in front of several actors (`balancing`) is no home of its own: the actors
-//! run on their own dispatcher, and take their messages from the queue.
-//!
-//! `threads.rs` joins threads that come and go.
 
-// In the place of all these, `stepping.rs` runs actors on the thread of a test. `on_demand.rs` lets the threads of the
-// first two end while they have no actors.
+// In the place of all kinds, `stepping.rs` runs actors on the thread of a test. `on_demand.rs` lets the threads of a
+// work-stealing or blocking dispatcher end while they have no actors.
 //
 // The same turn function runs everywhere; only its caller differs. An actor's cell keeps a `Placement`, which says where
 // the actor's token goes. A shared queue in front of several actors (`shared_queue.rs`) is no placement: the actors run

@@ -2,13 +2,13 @@
 //!
 //! One lock guards the threads and the count of actors, since it is taken only when an actor begins or ends:
 //! 1. A caller that is about to make an actor [enters](OnDemand::enter). This starts the threads if there are none, and
-//!    returns a home on the threads that run now. The threads are not told to end while the count of actors is above 0.
+//!    returns a placement on the threads that run now. The threads are not told to end while the count of actors is above 0.
 //! 2. An actor [leaves](OnDemand::leave) in its last turn, when no thread will schedule the actor any more.
 //! 3. When no actor has been there for long enough, a [look](OnDemand::look) tells the threads to end.
 //!
 //! Restarted threads are new threads with queues of their own. The state of ended threads is never reset under a sender
 //! that has pushed a task and is about to wake a thread for it. Such a sender may be late, and then wakes no thread,
-//! but the memory that it touches is alive: each actor's home holds on to the queues that it belongs to.
+//! but the memory that it touches is alive: each actor's placement holds on to the queues that it belongs to.
 //!
 //! Time is an argument. At most one look is pending at a time: [`leave`](OnDemand::leave) and [`look`](OnDemand::look)
 //! return the time of the next look.

@@ -42,7 +42,7 @@ struct PinnedTask {
     slot: AtomicPtr<Task>,
     /// Whether the actor is gone; the thread then ends once the slot is empty.
     released: AtomicBool,
-    /// The thread; set before a caller gets the home.
+    /// The thread; set before a caller gets the placement.
     thread: OnceLock<Thread>,
 }
 
@@ -117,7 +117,7 @@ impl PinnedPlacement {
         // Ordering: Release; pairs with the Acquire swap in `take`. The actor's thread sees everything that led to this
         // wake. The slot is empty before: nothing is read through the old value.
         let before = self.seat.slot.swap(task.into_raw().as_ptr(), Ordering::Release);
-        debug_assert!(before.is_null(), "a home was given two tasks");
+        debug_assert!(before.is_null(), "a placement was given two tasks");
         self.unpark();
     }
 
@@ -135,7 +135,7 @@ impl PinnedPlacement {
     }
 
     fn unpark(&self) {
-        self.seat.thread.get().expect("set before anyone has the home").unpark();
+        self.seat.thread.get().expect("set before any caller has the placement").unpark();
     }
 }
 
@@ -192,6 +192,6 @@ impl fmt::Debug for PinnedThreads {
 
 impl fmt::Debug for PinnedPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PinnedHome").field("dispatcher", &self.dispatcher).finish_non_exhaustive()
+        f.debug_struct("PinnedPlacement").field("dispatcher", &self.dispatcher).finish_non_exhaustive()
     }
 }

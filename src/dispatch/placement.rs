@@ -38,7 +38,7 @@ impl Placement {
         }
     }
 
-    /// Returns whether the actor of this task, which has this home, cannot run while the calling thread waits, although
+    /// Returns whether the actor of this task, which has this placement, cannot run while the calling thread waits, although
     /// the calling thread is allowed to wait. So it is on a thread of the actor's own, on the only thread of a blocking
     /// dispatcher, and in the actor's own turn.
     pub(crate) fn needs_this_thread(&self, task: *const Task) -> bool {

@@ -139,7 +139,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Stops the head of a group that ends and has neither a living nor a waiting actor.
     pub(crate) fn stop_if_over(&self) {
-        if self.openness() >= GroupPhase::Terminating
+        if self.phase() >= GroupPhase::Terminating
             && lock(&self.living).is_empty()
             && lock(&self.waiting).is_empty()
         {

@@ -18,11 +18,11 @@
 //
 // * `builder.rs` describes and creates a group, and `group.rs` is its handle.
 // * `key.rs` says which types can be keys, and `key_name.rs` makes the name of an actor from its key.
-// * `key_routing.rs` is the answer of a key router, and `router_state.rs` is a state that it may have.
+// * `key_route.rs` is the answer of a key router, and `router_state.rs` is a state that it may have.
 //
 // A message's way:
 //
-// * `key_route.rs` takes a message to its keys.
+// * `to_keys.rs` takes a message to its keys.
 // * `key_table.rs` finds the actor of a key.
 // * `state.rs` is shared by the references, the handle and the head, and creates the actor of a key.
 // * `key_entry.rs` keeps the key, the name and the restart count over all lives of an actor, and `recipe.rs` makes the
@@ -47,13 +47,13 @@ pub(crate) mod builder;
 pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod key_name;
-pub(crate) mod key_routing;
+pub(crate) mod key_route;
 pub(crate) mod router_state;
 pub(crate) mod state;
 pub(crate) mod key_table;
 pub(crate) mod key_entry;
 pub(crate) mod recipe;
-pub(crate) mod key_route;
+pub(crate) mod to_keys;
 pub(crate) mod forward;
 pub(crate) mod successors;
 pub(crate) mod head;
@@ -74,7 +74,7 @@ pub use crate::group::config::GroupConfig;
 pub use crate::group::group::Group;
 pub use crate::group::key::GroupKey;
 pub use crate::group::key_entry::SpawnCause;
-pub use crate::group::key_routing::KeyRoute;
+pub use crate::group::key_route::KeyRoute;
 pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 pub use crate::group::router_state::RouterState;
 pub use crate::group::status::{ActorStatus, StatusReport};

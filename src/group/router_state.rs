@@ -1,6 +1,6 @@
 //! A router state is replaced while a key router routes by it.
 
-use crate::group::key_routing::KeyRoute;
+use crate::group::key_route::KeyRoute;
 use crate::util::reclaim;
 use crate::util::reclaim::Published;
 use std::fmt;

@@ -11,7 +11,7 @@ use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::key_entry::KeyEntry;
 use crate::group::key_name::unique_name;
-use crate::group::key_routing::KeyRouter;
+use crate::group::key_route::KeyRouter;
 use crate::group::key_table::GroupKeyTable;
 use crate::group::pending_restarts::PendingRestarts;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
@@ -53,7 +53,7 @@ pub(crate) struct GroupState<M: Send + 'static, K: GroupKey> {
     twins: AtomicUsize,
     /// The salt makes the hashes of this group differ from those of other groups.
     salt: u64,
-    openness: AtomicU8,
+    phase: AtomicU8,
     /// The capacity that the mailboxes have been changed to; 0 before the first change.
     capacity: AtomicUsize,
     /// The actors that have not ended. This lock is taken after a shard's lock, where both are taken. The field, as
@@ -145,7 +145,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             configured: parts.configured,
             only: parts.only,
             twins: AtomicUsize::new(0),
-            openness: AtomicU8::new(GroupPhase::Open as u8),
+            phase: AtomicU8::new(GroupPhase::Open as u8),
             capacity: AtomicUsize::new(0),
             living: CachePadded::default(),
             waiting: CachePadded::default(),
@@ -162,10 +162,10 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     }
 
     #[inline]
-    pub(crate) fn openness(&self) -> GroupPhase {
+    pub(crate) fn phase(&self) -> GroupPhase {
         // Relaxed: a caller that needs a certain answer reads this under the lock of a shard, or of the pending
         // restarts.
-        match self.openness.load(Ordering::Relaxed) {
+        match self.phase.load(Ordering::Relaxed) {
             0 => GroupPhase::Open,
             1 => GroupPhase::NoSpawn,
             2 => GroupPhase::Terminating,
@@ -173,11 +173,11 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
         }
     }
 
-    /// Advances the openness to `next`, and returns the openness before. When this returns, no actor is being created
+    /// Advances the phase to `next`, and returns the phase before. When this returns, no actor is being created
     /// by a thread that has not seen `next`.
     pub(crate) fn advance(&self, next: GroupPhase) -> GroupPhase {
         // Relaxed: the locks taken below put this before all later work under them.
-        let before = self.openness.fetch_max(next as u8, Ordering::Relaxed);
+        let before = self.phase.fetch_max(next as u8, Ordering::Relaxed);
         self.table.pass_through();
         match before {
             0 => GroupPhase::Open,
@@ -189,7 +189,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     /// Returns whether actors are created and re-created.
     pub(crate) fn spawns(&self) -> bool {
-        self.openness() == GroupPhase::Open && !self.head.core().children.is_closed()
+        self.phase() == GroupPhase::Open && !self.head.core().children.is_closed()
     }
 
     /// Creates the actor of a free key, and passes it to `first` before any thread finds the actor, and before its

@@ -14,7 +14,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::group::Group::terminate).
     pub(crate) fn terminate(&self, reason: &str) {
         match &self.termination {
-            // Of several first calls at once a single call advances the openness.
+            // Of several first calls at once a single call advances the phase.
             Termination::Manual(make) if self.advance(GroupPhase::Terminating) < GroupPhase::Terminating => {
                 self.end_pending_restarts();
                 for actor in self.actors() {

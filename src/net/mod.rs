@@ -36,7 +36,6 @@
 //! [connections](Listener::connections), with those that linger. By default it is no limit: then the descriptors that
 //! the operating system gives are the limit. A [receive timeout](crate::Context::set_receive_timeout) ends connections
 //! whose peers say nothing. `tests/untrusted.rs` holds connections to this.
-//! [receive timeout](crate::Context::set_receive_timeout). `tests/untrusted.rs` holds connections to this.
 //!
 //! ```
 //! use pointsman::net::{SocketAddress, Connection, ReadOutcome, Ready};

@@ -65,7 +65,6 @@ const LOOK_MAX: Duration = Duration::from_secs(60);
 /// the inbox's own actor runs on, if there is no other, as where the default or internal dispatcher is a blocking
 /// dispatcher of a single thread. With a time of zero the call takes a message that is there already: for that it waits
 /// until the inbox's actor has looked, a minute at most.
-/// at most.
 pub struct Inbox<M: Send + 'static> {
     actor: ActorRef<M>,
 }

@@ -187,14 +187,14 @@ pub(crate) struct Deployments {
 
 /// The section of a single pattern.
 #[derive(Debug, Clone)]
-pub(crate) struct Section {
+pub(crate) struct MatchedDeployment {
     pub pattern: String,
     pub deployment: Deployment,
     /// True once a warning has reported an actor here that is no router.
     is_misplaced: StdArc<AtomicBool>,
 }
 
-impl Section {
+impl MatchedDeployment {
     fn new(pattern: &str, deployment: Deployment) -> Self {
         Self { pattern: pattern.to_owned(), deployment, is_misplaced: StdArc::new(AtomicBool::new(false)) }
     }
@@ -219,13 +219,13 @@ impl Section {
 /// The sections for the elements at one place; it names further levels by their numbers.
 #[derive(Debug, Clone, Default)]
 struct Level {
-    deployment: Option<Section>,
+    deployment: Option<MatchedDeployment>,
     by_name: BTreeMap<String, usize>,
     any: Option<usize>,
     /// By prefix, the longest first.
     by_prefix: Vec<(String, usize)>,
     /// The section of `**` at this place.
-    rest: Option<Section>,
+    rest: Option<MatchedDeployment>,
 }
 
 /// The number of the level where patterns begin.
@@ -295,13 +295,13 @@ impl Deployments {
         if place.is_some() && !replaces {
             return Err(BuildError::DuplicateDeployment { pattern: pattern.to_owned() });
         }
-        *place = Some(Section::new(pattern, deployment.clone()));
+        *place = Some(MatchedDeployment::new(pattern, deployment.clone()));
         self.written.insert(pattern.to_owned(), deployment);
         Ok(())
     }
 
     /// Returns the section of the actor at these names, given from below the guardian down.
-    pub(crate) fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&Section> {
+    pub(crate) fn find<'p>(&self, names: impl Iterator<Item = &'p str>) -> Option<&MatchedDeployment> {
         if self.written.is_empty() {
             return None;
         }

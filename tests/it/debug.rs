@@ -108,7 +108,7 @@ fn what_is_printed_of_an_ask_says_whether_it_is_answered() {
             Ok(())
         })
     });
-    assert_named(&[("Pending { state: ", &pending)]);
+    assert_named(&[("PendingReply { state: ", &pending)]);
     drop(pending);
     stage.expect(&["p Started 1", "p Stopped 1"]);
     stage.end(&[]);

@@ -1,5 +1,6 @@
-//! Routers by the settings of the system for their paths, in code or in a configuration file: a [`Section`] wins over
-//! the plan, key by key. A router without a section costs a look-up, and none where the system has no sections at all.
+//! Routers by the settings of the system for their paths, in code or in a configuration file: a [`MatchedDeployment`]
+//! wins over the plan, key by key. A router without a section costs a look-up, and none where the system has no sections
+//! at all.
 //!
 //! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Files:
 //!
@@ -27,7 +28,7 @@ use crate::routing::logics::two_choices::TwoChoices;
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
-use crate::settings::deployment::{Deployment, Section};
+use crate::settings::deployment::{Deployment, MatchedDeployment};
 use crate::settings::router::RouterSettings;
 use crate::util::panic::Guarded;
 use std::sync::Arc as StdArc;
@@ -49,7 +50,7 @@ pub(crate) enum Kind<'a> {
 }
 
 /// The names of the crate's logics without their endings.
-pub(crate) const POOLS: [&str; 9] = [
+pub(crate) const LOGIC_NAMES: [&str; 9] = [
     "round-robin",
     "random",
     "balancing",
@@ -91,7 +92,7 @@ impl<'a> Kind<'a> {
             Some(logic) => (logic, true),
             None => (name.strip_suffix("-pool")?, false),
         };
-        let is_known = POOLS.contains(&logic) && !(group && logic == POOL_ONLY);
+        let is_known = LOGIC_NAMES.contains(&logic) && !(group && logic == POOL_ONLY);
         is_known.then_some(Self::Own { logic, group })
     }
 }
@@ -101,7 +102,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     pub(crate) fn create_as_said(
         mut self,
         parent: AnyActorRef,
-        section: &Section,
+        section: &MatchedDeployment,
     ) -> Result<Router<M>, SpawnError> {
         let path = self.path(&parent);
         if section.deployment.router.has_unheard_size() {
@@ -279,7 +280,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 "broadcast" => self.abilities.broadcast.ok_or_else(|| missing("cloneable"))?(),
                 "scatter-gather" => self.abilities.scatter_gather.ok_or_else(|| missing("answerable"))?(),
                 "tail-chopping" => self.abilities.tail_chopping.ok_or_else(|| missing("answerable"))?(),
-                _ => self.abilities.hashing.take().ok_or_else(|| missing("keyed"))?(),
+                "consistent-hashing" => self.abilities.hashing.take().ok_or_else(|| missing("keyed"))?(),
+                other => unreachable!("{other:?} is among the names and has no logic"),
             },
         };
         logic.configure(says);

@@ -3,7 +3,7 @@
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::resizer::Resizer;
-use crate::routing::settings::apply::{FROM_CODE, Kind, POOL_ONLY, POOLS};
+use crate::routing::settings::apply::{FROM_CODE, Kind, LOGIC_NAMES, POOL_ONLY};
 use crate::routing::settings::known_names::KnownNames;
 use crate::settings::build_error::BuildError;
 use crate::settings::deployment::{Deployment, Deployments};
@@ -93,8 +93,8 @@ fn check_router(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (St
 
 /// The names of the crate's kinds of routers.
 pub(crate) fn names() -> impl Iterator<Item = String> {
-    let groups = POOLS.iter().filter(|logic| **logic != POOL_ONLY);
-    let pools = POOLS.iter().map(|logic| format!("{logic}-pool"));
+    let groups = LOGIC_NAMES.iter().filter(|logic| **logic != POOL_ONLY);
+    let pools = LOGIC_NAMES.iter().map(|logic| format!("{logic}-pool"));
     std::iter::once(FROM_CODE.to_owned()).chain(pools).chain(groups.map(|logic| format!("{logic}-group")))
 }
 
