@@ -314,7 +314,7 @@ impl Selection {
 
 impl SelectionDelivery {
     fn send<M: Send + 'static>(&mut self, target: &ActorRef<M>, message: M) {
-        match target.send(message) {
+        match target.send_undeferred(message) {
             Ok(()) => self.reached += 1,
             Err(refused) => target.dead_letter(refused),
         }

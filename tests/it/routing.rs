@@ -709,7 +709,7 @@ fn bad_routers_are_refused_and_leave_nothing_behind() {
     assert_eq!(zero, "mailbox capacity 0 for /user/bad: must be at least 1");
     let ring = ConsistentHashing::by(|number: &u64, key| key.feed(number)).virtual_nodes(0);
     let points = refuse(system.router("bad").pool(2, reporters(sender.clone())).logic(ring).spawn());
-    assert!(points.contains("0 virtual nodes"), "{points}");
+    assert_eq!(points, "routing logic of /user/bad: virtual_nodes 0: must be at least 1");
     assert_eq!(system.living_actors(), living);
     let router = system.router("bad").pool(1, reporters(sender)).spawn().unwrap();
     assert!(router.resize_to(0).unwrap_err().to_string().contains("pool size 0"));

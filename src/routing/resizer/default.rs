@@ -183,27 +183,18 @@ mod tests {
         let faults = [
             (
                 DefaultResizer::new().lower_bound(5).upper_bound(3),
-                "upper_bound is 3: must be at least lower_bound, 5",
+                "upper_bound 3: must be at least lower_bound, 5",
             ),
-            (DefaultResizer::new().rampup_rate(-0.1), "rampup_rate is -0.1: must be finite and at least 0"),
-            (
-                DefaultResizer::new().rampup_rate(f64::NAN),
-                "rampup_rate is NaN: must be finite and at least 0",
-            ),
-            (DefaultResizer::new().backoff_threshold(1.1), "backoff_threshold is 1.1: must be at most 1"),
-            (
-                DefaultResizer::new().backoff_threshold(f64::NAN),
-                "backoff_threshold is NaN: must be at most 1",
-            ),
+            (DefaultResizer::new().rampup_rate(-0.1), "rampup_rate -0.1: must be finite and at least 0"),
+            (DefaultResizer::new().rampup_rate(f64::NAN), "rampup_rate NaN: must be finite and at least 0"),
+            (DefaultResizer::new().backoff_threshold(1.1), "backoff_threshold 1.1: must be at most 1"),
+            (DefaultResizer::new().backoff_threshold(f64::NAN), "backoff_threshold NaN: must be at most 1"),
             (
                 DefaultResizer::new().backoff_rate(f64::INFINITY),
-                "backoff_rate is inf: must be finite and at least 0",
+                "backoff_rate inf: must be finite and at least 0",
             ),
-            (DefaultResizer::new().messages_per_resize(0), "messages_per_resize is 0: must be at least 1"),
-            (
-                DefaultResizer::new().tick_interval(Duration::ZERO),
-                "tick_interval is 0ns: must be more than 0",
-            ),
+            (DefaultResizer::new().messages_per_resize(0), "messages_per_resize 0: must be at least 1"),
+            (DefaultResizer::new().tick_interval(Duration::ZERO), "tick_interval 0ns: must be more than 0"),
         ];
         for (resizer, text) in faults {
             assert_eq!(resizer.check().expect_err(text).to_string(), text);

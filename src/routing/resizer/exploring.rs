@@ -327,20 +327,17 @@ mod tests {
         let new = Plan::new;
         let share = "must be at least 0 and at most 1";
         let faults = [
-            (new().lower_bound(11), "upper_bound is 10: must be at least lower_bound, 11".to_owned()),
+            (new().lower_bound(11), "upper_bound 10: must be at least lower_bound, 11".to_owned()),
             (
                 new().chance_of_ramping_down_when_full(1.5),
-                format!("chance_of_ramping_down_when_full is 1.5: {share}"),
+                format!("chance_of_ramping_down_when_full 1.5: {share}"),
             ),
-            (new().action_interval(Duration::ZERO), "action_interval is 0ns: must be more than 0".to_owned()),
-            (
-                new().explore_step_size(-1.0),
-                "explore_step_size is -1: must be finite and at least 0".to_owned(),
-            ),
-            (new().chance_of_exploration(f64::NAN), format!("chance_of_exploration is NaN: {share}")),
-            (new().downsize_ratio(-0.1), format!("downsize_ratio is -0.1: {share}")),
-            (new().optimization_range(1), "optimization_range is 1: must be at least 2".to_owned()),
-            (new().weight_of_latest_metric(2.0), format!("weight_of_latest_metric is 2: {share}")),
+            (new().action_interval(Duration::ZERO), "action_interval 0ns: must be more than 0".to_owned()),
+            (new().explore_step_size(-1.0), "explore_step_size -1: must be finite and at least 0".to_owned()),
+            (new().chance_of_exploration(f64::NAN), format!("chance_of_exploration NaN: {share}")),
+            (new().downsize_ratio(-0.1), format!("downsize_ratio -0.1: {share}")),
+            (new().optimization_range(1), "optimization_range 1: must be at least 2".to_owned()),
+            (new().weight_of_latest_metric(2.0), format!("weight_of_latest_metric 2: {share}")),
         ];
         for (resizer, text) in faults {
             assert_eq!(resizer.check().expect_err(&text).to_string(), text);
