@@ -7,7 +7,7 @@ use crate::dispatch::stepping::Reached;
 impl SystemCore {
     /// Runs turns until `done`, if the calling thread runs this system's actors: never without the testkit.
     #[inline(always)]
-    pub fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached {
+    pub(crate) fn run_turns(&self, done: &mut dyn FnMut() -> bool) -> Reached {
         let _ = done;
         Reached::Elsewhere
     }
