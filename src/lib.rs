@@ -71,6 +71,8 @@
 //! | to start and stop the whole | [`System`], [`Dispatcher`] |
 //! | to send and to ask | [`ActorRef`], [`Ask`], [`ReplyTo`] |
 //! | to route: which router, when, what it costs | [`routing`], [the guide](guide::routers) |
+//! | a routing logic of your own | [`RoutingLogic`](routing::RoutingLogic), [the guide](guide::routers) |
+//! | handlers that block | [`Dispatcher::blocking`], [`Context::blocking`] |
 //! | to ask several actors the same question | [`ScatterGatherFirstCompleted`](routing::ScatterGatherFirstCompleted), [`TailChopping`](routing::TailChopping) |
 //! | routers in GoAkt's words | `routing::goakt` (feature `goakt`, on by default) |
 //! | an actor for each key | [`group`], [the guide](guide::topology) |

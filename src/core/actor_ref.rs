@@ -395,7 +395,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Returns whether messages are refused: the actor or the router has stopped.
     #[inline]
-    #[doc(alias = "is_alive")]
+    #[doc(alias("is_alive", "is_stopped", "is_terminated"))]
     pub fn is_closed(&self) -> bool {
         match self.target() {
             Target::Local(local) => local.mailbox.gate.is_closed(),

@@ -68,6 +68,7 @@ pub struct Ledger {
 impl Ledger {
     /// The number of messages sent without those accounted for: 0 at quiescence. It is off by the messages that have
     /// gone from one [system to another](Self) on their way; the balances of both systems sum to 0.
+    #[doc(alias = "is_balanced")]
     pub fn balance(&self) -> i64 {
         let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
         let accounted = ended + self.queued;

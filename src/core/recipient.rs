@@ -302,7 +302,8 @@ impl<M: Send + 'static, R: Recipient<M>> OwnRecipient<M> for ByUser<R> {
     }
 }
 
-/// A recipient that runs code of the user. When it unwinds, its message is accounted for, in the ledger in which the message was sent.
+/// A recipient that runs code of the user. When it unwinds, its message is accounted for, in the ledger in which the
+/// message was sent.
 /// Its own sends wait for room by themselves.
 pub(crate) struct Custom<R> {
     recipient: R,

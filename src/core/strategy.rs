@@ -161,8 +161,7 @@ impl Strategy {
     ///
     /// let strategy = Strategy::default().max_restarts(3).within(Duration::from_secs(60));
     /// ```
-    #[doc(alias = "Restart")]
-    #[doc(alias = "limit")]
+    #[doc(alias("Restart", "limit", "restart"))]
     pub fn max_restarts(mut self, count: u32) -> Self {
         self.limit.count = Some(count);
         self

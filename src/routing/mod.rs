@@ -101,6 +101,7 @@ pub(crate) mod routing_ref;
 pub(crate) mod settings;
 
 pub use crate::ask::ask_all::AskAll;
+pub use crate::core::actor_ref::RecipientLoad;
 pub use crate::routing::balancing::Balancing;
 pub use crate::routing::builder::RouterBuilder;
 pub use crate::routing::head::messages::{

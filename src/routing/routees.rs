@@ -21,7 +21,7 @@ use std::sync::Arc as StdArc;
 /// | kind | made by | equal to | watched by a router's head |
 /// |---|---|---|---|
 /// | an actor, a router | `Routee::from(reference)` | the same incarnation | yes |
-/// | a function, a [`Recipient`], an [adapter](ActorRef::contramap) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`], [`ActorRef::narrow`] | an [equal](ActorRef#equality) reference | if an actor stands behind |
+/// | a function, a [`Recipient`](crate::actor::Recipient), an [adapter](ActorRef::contramap) | the same, from [`ActorRef::from_fn`], [`ActorRef::to_recipient`], [`ActorRef::narrow`] | an [equal](ActorRef#equality) reference | if an actor stands behind |
 /// | the same with a name | [`with_identity`](Self::with_identity) | a routee with the same identity | the same |
 /// | a path | `Routee::from(selection)`, [`selected`](Self::selected), [`selected_one`](Self::selected_one) | a routee of an equal [`Selection`](crate::selection::Selection) | no |
 /// | several | [`several`](Self::several) | a routee of equal elements in the same order | no |
