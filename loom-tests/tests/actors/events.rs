@@ -174,7 +174,7 @@ fn equal_references_that_subscribe_at_once_are_one() {
 // Bound 3: two threads.
 #[test]
 fn a_dead_letter_while_somebody_subscribes() {
-    model("events_dead_letter_races_subscribe", &[1, 16], 3, 170, || {
+    model("events_dead_letter_races_subscribe", &[1, 16], 3, 60, || {
         let system = system();
         let (actor, _) = listener(&system);
         actor.stop();
