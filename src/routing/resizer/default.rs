@@ -194,7 +194,7 @@ mod tests {
                 "backoff_rate inf: must be finite and at least 0",
             ),
             (DefaultResizer::new().messages_per_resize(0), "messages_per_resize 0: must be at least 1"),
-            (DefaultResizer::new().tick_interval(Duration::ZERO), "tick_interval 0ns: must be more than 0"),
+            (DefaultResizer::new().tick_interval(Duration::ZERO), "tick_interval 0: must be more than zero"),
         ];
         for (resizer, text) in faults {
             assert_eq!(resizer.check().expect_err(text).to_string(), text);

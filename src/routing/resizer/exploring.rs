@@ -332,7 +332,7 @@ mod tests {
                 new().chance_of_ramping_down_when_full(1.5),
                 format!("chance_of_ramping_down_when_full 1.5: {share}"),
             ),
-            (new().action_interval(Duration::ZERO), "action_interval 0ns: must be more than 0".to_owned()),
+            (new().action_interval(Duration::ZERO), "action_interval 0: must be more than zero".to_owned()),
             (new().explore_step_size(-1.0), "explore_step_size -1: must be finite and at least 0".to_owned()),
             (new().chance_of_exploration(f64::NAN), format!("chance_of_exploration NaN: {share}")),
             (new().downsize_ratio(-0.1), format!("downsize_ratio -0.1: {share}")),
