@@ -76,7 +76,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// let error = plan.resizer(DefaultResizer::new().lower_bound(20)).spawn().unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "resizer of /user/workers: upper_bound is 10: must be at least lower_bound, 20"
+    ///     "resizer of /user/workers: upper_bound 10: must be at least lower_bound, 20"
     /// );
     /// # Ok(())
     /// # }
