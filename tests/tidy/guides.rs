@@ -183,10 +183,19 @@ fn parenthesized(text: &str) -> Option<&str> {
     None
 }
 
+/// Returns the name of a method with its type, if the text of a link is the method's name alone: without the link a
+/// reader could not tell whose method it is.
+fn owned(text: &str, target: &str) -> Option<String> {
+    let name = text.strip_prefix('`')?.strip_suffix('`')?;
+    let path = target.strip_suffix(name)?.strip_suffix("::")?;
+    let owner = path.rsplit("::").next()?;
+    owner.starts_with(char::is_uppercase).then(|| format!("`{owner}::{name}`"))
+}
+
 /// Returns the plain form of a link with this text and target; `None` if the link stays.
 fn replaced(text: &str, target: &str) -> Option<String> {
     match leads(target) {
-        Leads::ToItem => Some(text.to_owned()),
+        Leads::ToItem => Some(owned(text, target).unwrap_or_else(|| text.to_owned())),
         Leads::ToGuide(file) => Some(format!("[{text}]({file})")),
         Leads::Elsewhere => None,
     }
@@ -416,7 +425,9 @@ fn links_to_items_become_their_text() {
         ("[`ActorRef<M>`](crate::ActorRef)", "`ActorRef<M>`"),
         ("[order](crate::Mailbox#order)", "order"),
         ("[there is\n[nothing] `]`](crate::a::B::c())", "there is\n[nothing] `]`"),
-        ("[`ask`](TestSystem::ask)", "`ask`"),
+        ("[`ask`](TestSystem::ask)", "`TestSystem::ask`"),
+        ("[`send`](crate::topology::Outlet::send)", "`Outlet::send`"),
+        ("[`select`](crate::routing::select)", "`select`"),
         ("[errors](BuildError)", "errors"),
         ("[a](struct@B) [c](d!)", "a c"),
         ("[`Context::spawn`]", "`Context::spawn`"),
