@@ -12,7 +12,7 @@ use std::sync::Arc as StdArc;
 impl DeadLetters {
     /// Marks the messages of type `M` for which `is_suppressed` is true: their dead letters are suppressed. They are
     /// counted, and published as [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter) instead of as
-    /// [`DeadLetter`](crate::DeadLetter), and are never logged. There is one mark for each type: the last one counts.
+    /// [`DeadLetter`], and are never logged. There is one mark for each type: the last one counts.
     /// To mark the type as a whole: `suppress(|_: &M| true)`.
     ///
     /// Control (stop, poison pill, kill, termination notices) is no message here, and never a dead letter.

@@ -69,10 +69,10 @@ pub struct RouterSettings {
     pub leave_within: Option<Duration>,
     /// Whether the router stays when its last routee has ended.
     pub stay_when_empty: Option<bool>,
-    /// A [`DefaultResizer`](crate::routing::DefaultResizer) for a pool.
+    /// A [`DefaultResizer`] for a pool.
     #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
     pub resizer: Option<DefaultResizer>,
-    /// An [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer) for a pool.
+    /// An [`OptimalSizeExploringResizer`] for a pool.
     #[cfg_attr(feature = "config", serde(deserialize_with = "crate::util::values::some_section"))]
     pub optimal_size_exploring_resizer: Option<OptimalSizeExploringResizer>,
     /// Options for a routing logic of your own.

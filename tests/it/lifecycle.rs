@@ -657,7 +657,7 @@ fn a_child_that_is_stopped_by_its_parent_is_told_so_and_no_other_actor_is() {
         [
             ctx.stop_child(&child),
             // Once more, by another reference.
-            ctx.stop_child(&child.untyped().expect("an actor")),
+            ctx.stop_child(child.untyped().expect("an actor")),
             ctx.stop_child(&child.contramap(|(): ()| noting("never"))),
             ctx.stop_child(&strange),
             ctx.stop_child(&me),
