@@ -217,15 +217,14 @@ impl RouterSettings {
         self
     }
 
-    /// Gives a pool a [`DefaultResizer`](crate::routing::DefaultResizer), or none if `enabled` is false. It replaces
-    /// the resizer of the code.
+    /// Gives a pool a [`DefaultResizer`], or none if `enabled` is false. It replaces the resizer of the code.
     pub fn resizer(mut self, resizer: DefaultResizer) -> Self {
         self.resizer = Some(resizer);
         self
     }
 
-    /// Gives a pool an [`OptimalSizeExploringResizer`](crate::routing::OptimalSizeExploringResizer), or none if
-    /// `enabled` is false. It replaces the resizer of the code. Do not set [`resizer`](Self::resizer) together with it.
+    /// Gives a pool an [`OptimalSizeExploringResizer`], or none if `enabled` is false. It replaces the resizer of the
+    /// code. Do not set [`resizer`](Self::resizer) together with it.
     pub fn optimal_size_exploring_resizer(mut self, resizer: OptimalSizeExploringResizer) -> Self {
         self.optimal_size_exploring_resizer = Some(resizer);
         self
