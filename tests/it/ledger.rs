@@ -82,7 +82,7 @@ fn a_recipient_that_tells_somebody_else_has_handled_its_message() {
 fn a_lost_message_shows_in_the_balance() {
     let stage = Stage::threads("lost");
     let actor = stage.spawn(&stage.role("a"));
-    // What ends in another system's ledger is lost to this one.
+    // A message that ends in the ledger of another system is lost to this one.
     let other = System::builder("other").build().unwrap();
     let inbox = other.inbox::<u32>().unwrap();
     let hole = stage.system.router("hole").group([inbox.to_ref()]).spawn().unwrap().to_ref();

@@ -449,7 +449,7 @@ fn actors_left_running_fail_the_test_unless_they_are_allowed() {
 #[test]
 fn messages_unaccounted_for_fail_the_test() {
     let system = TestSystem::with_seed(5);
-    // What ends in another system's ledger is lost to this one.
+    // A message that ends in the ledger of another system is lost to this one.
     let other = System::builder("other").build().unwrap();
     let inbox = other.inbox::<u32>().unwrap();
     system.router("hole").group([inbox.to_ref()]).spawn().unwrap().tell(1u32);
