@@ -77,6 +77,7 @@ impl MailboxKind {
     /// 6. the default, which is unbounded.
     ///
     /// Both requirements are checked in each case.
+    #[inline]
     pub(crate) fn choose<A: Actor>(
         &self,
         system: &SystemCore,
@@ -97,6 +98,7 @@ impl MailboxKind {
     }
 }
 
+#[inline]
 fn choose(
     by_builder: Option<&MailboxChoice>,
     by_actor: impl FnOnce() -> Option<Mailbox>,

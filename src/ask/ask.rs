@@ -505,8 +505,10 @@ impl<R> Waiting<R> {
             Err(error) => self.explain(error),
         };
         self.count(row);
-        // Last: this drops an answer that comes too late for this end, and its destructor may panic.
-        self.state = State::Over;
+        if !matches!(self.state, State::Over) {
+            // Last: this drops an answer that comes too late for this end, and its destructor may panic.
+            self.state = State::Over;
+        }
         (outcome, free_slot)
     }
 

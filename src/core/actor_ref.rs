@@ -108,9 +108,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
     pub fn tell(&self, message: impl Into<M>) {
-        if let Err(refused) = self.send_undeferred(message.into()) {
-            self.dead_letter(refused);
-        }
+        self.send_undeferred(message.into()).unwrap_or_else(|refused| self.dead_letter(refused));
     }
 
     /// Sends a message, and gets it back if it is not accepted.
@@ -246,9 +244,11 @@ impl<M: Send + 'static> ActorRef<M> {
         local: &Local<M>,
         message: M,
     ) -> Result<(), SendError<M>> {
-        local.mailbox.push_or(message, Ok(()), |claimed, message| {
-            self.send_slow::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err)
-        })
+        local.mailbox.push_or(
+            message,
+            || Ok(()),
+            |claimed, message| self.send_slow::<PUTS_OFF>(local, claimed, message).map_or(Ok(()), Err),
+        )
     }
 
     /// Handles all cases but the usual push: see [`Mailbox::push_or`](crate::mailbox::mailbox::Mailbox::push_or).

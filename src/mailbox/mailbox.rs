@@ -303,18 +303,18 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Sends a message; never waits.
     #[inline]
     pub(crate) fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        self.push_or(message, Ok(Pushed::Queued), |claimed, message| self.push_slow(claimed, message))
+        self.push_or(message, || Ok(Pushed::Queued), |claimed, message| self.push_slow(claimed, message))
     }
 
-    /// Sends a message to an open, unbounded mailbox whose actor will run anyway, and returns `queued`. In all other
-    /// cases it calls `otherwise`, which must [go on](Self::push_slow) with its arguments. So the usual case has no outcome
-    /// to check, and the caller need not inline the rest. `otherwise` must go on before it does anything else, for the
-    /// claim may already be made (M5).
+    /// Sends a message to an open, unbounded mailbox whose actor will run anyway, and returns `queued()`. In all other
+    /// cases it calls `otherwise`, which must [go on](Self::push_slow) with its arguments. So the usual case has no
+    /// outcome to check, and the caller need not inline the rest. `queued` is a function, since the other cases would
+    /// have to drop a value. `otherwise` must go on before it does anything else: the claim may already be made (M5).
     #[inline(always)]
     pub(crate) fn push_or<R>(
         &self,
         message: M,
-        queued: R,
+        queued: impl FnOnce() -> R,
         otherwise: impl FnOnce(Option<MailboxState>, M) -> R,
     ) -> R {
         if !self.gate.word.look().is_plain_and_unbounded() {
@@ -325,7 +325,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             return otherwise(Some(old), message);
         }
         self.publish_in_block(old.index(), old.epoch(), message);
-        queued
+        queued()
     }
 
     /// As [`push`](Self::push), but waits for room, until the deadline if there is one; after the deadline it returns
