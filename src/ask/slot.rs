@@ -1,6 +1,6 @@
 //! The reply slot: a one-shot slot between an asker and its repliers.
 //!
-//! A [`AskerHalf`] is the half of the asker. [`ReplierHalf`]s, the ports, are the answering half and can be cloned. The
+//! An [`AskerHalf`] is the half of the asker. [`ReplierHalf`]s, the ports, are the answering half and can be cloned. The
 //! first port that answers wins. When the last port goes without an answer, the slot gets [`AskError::NoReply`]. Both
 //! halves meet in one word, [`Word`]: four flags, and above them the number of living ports.
 //!

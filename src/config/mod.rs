@@ -16,7 +16,7 @@
 // * `file.rs`: the sections, and the keys of those that are no settings of their own
 // * `key.rs`: how errors name a key
 // * `error.rs`: how a fault becomes an error
-// * `apply.rs`: applies a file to a builder
+// * `apply.rs`: applies a file to the settings of a system
 // * `print.rs`: prints the settings of a system as a file
 //
 // Most settings read and write themselves, by `util/values.rs`.

@@ -3,6 +3,7 @@
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
+
 /// A message that no recipient took, that a full mailbox dropped, or that its actor did not handle; the
 /// [reason](Self::reason) says which. An event; the message itself goes to the
 /// [sink](crate::dead_letters::DeadLetters::take) of its type, or is gone.
@@ -21,6 +22,15 @@ pub struct DeadLetter {
 }
 
 /// The reason why a message was not taken.
+// Given by `of` from the error of a refusal, but for
+//
+// * `Stopped` of leftovers: `core/system.rs`
+// * `Dropped`: `core/actor_ref.rs`, `routing/balancing.rs`, `pattern/inbox.rs`
+// * `Unhandled`: `actor/unhandled.rs`
+// * `Expired`: `actor/skip_unwanted.rs`
+// * `Panicked`: `core/accounting.rs`
+// * `NoActor`: `core/actor_ref.rs`, `routing/path_routee.rs`
+// * `OtherType`: `routing/path_routee.rs`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeadLetterReason {

@@ -1,4 +1,6 @@
 //! The chain links blocks: it decides where a claim leads, what the owner finds next, and when memory comes back.
+//!
+//! The rules M1 to M7, which comments cite, are in `mailbox/mod.rs`.
 
 use crate::mailbox::block::{Block, Shape};
 use crate::mailbox::mailbox::{Gate, Mailbox};

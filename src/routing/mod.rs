@@ -54,13 +54,16 @@
 // In reading order:
 //
 // - `logic.rs`: the trait of logics.
-// - `routees.rs`, `routee_set.rs`, `path_group.rs`: the table, and routees that are more than a reference.
-// - `routing_ref.rs`: the recipient behind the reference of a router; it runs the logic.
+// - `routees.rs`, `routee_set.rs`, `path_group.rs`, `path_routee.rs`: the table, and routees that are more than a
+//   reference.
+// - `routing_ref.rs`, `router_info.rs`: the recipient behind the reference of a router, which runs the logic, and the
+//   part that never changes. `counted_routing.rs`: the same for a pool with a resizer.
 // - `route_context.rs`: the way of a message, and the count of its deliveries.
-// - `logics/`: a file for each logic. Several logics share `thread_rng.rs` (random numbers), `first_reply.rs` (a
+// - `logics/`: a file for each logic but `balancing.rs`, which makes its routees' queue. Several logics share `thread_rng.rs` (random numbers), `first_reply.rs` (a
 //   request to several routees), `hash_key.rs` and `hash_ring.rs` (consistent hashing).
 // - `ask_all.rs`: a request to every routee, with an answer of each.
 // - `builder.rs`, `plan.rs`, `create.rs`: the kind of the routees, all else of the description, and the creation.
+// - `keyed_pool.rs`: pools whose routees take the bare message of a keyed one.
 // - `settings/`: routers that follow the settings of the system for their paths.
 // - `router.rs`: the handle.
 // - `head/`: the head, its messages, its state, the removal of routees, and the controller.

@@ -72,7 +72,7 @@ pub struct RouterPlan<M: Send + 'static, L> {
     /// The fault of a method that was called in an invalid order.
     pub(crate) fault: Option<&'static str>,
     pub(crate) resizer: Option<Guarded<Box<dyn Resizer>>>,
-    pub(crate) abilities: Capabilities<M>,
+    pub(crate) capabilities: Capcapabilities<M>,
     /// The settings of the system must name the kind of router.
     pub(crate) is_from_config: bool,
 }
@@ -167,7 +167,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             controller: None,
             fault: None,
             resizer: None,
-            abilities: Capabilities::default(),
+            capabilities: Capcapabilities::default(),
             is_from_config: false,
         }
     }
@@ -199,7 +199,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             controller: None,
             fault: fault.or(self.fault),
             resizer: self.resizer,
-            abilities: self.abilities,
+            capabilities: self.capabilities,
             is_from_config: self.is_from_config,
         }
     }
@@ -398,7 +398,7 @@ impl<M> Default for LeavePlan<M> {
 }
 
 /// Makes logics that need more of the messages than that they can be sent.
-pub(crate) struct Capabilities<M: Send + 'static> {
+pub(crate) struct Capcapabilities<M: Send + 'static> {
     pub broadcast: Option<MakeLogic<M>>,
     pub scatter_gather: Option<MakeLogic<M>>,
     pub tail_chopping: Option<MakeLogic<M>>,
@@ -407,7 +407,7 @@ pub(crate) struct Capabilities<M: Send + 'static> {
     pub fan_out: Option<FanOut<M>>,
 }
 
-impl<M: Send + 'static> Default for Capabilities<M> {
+impl<M: Send + 'static> Default for Capcapabilities<M> {
     fn default() -> Self {
         Self { broadcast: None, scatter_gather: None, tail_chopping: None, hashing: None, fan_out: None }
     }

@@ -7,7 +7,7 @@
 //! | [`SharedRouter`] | the table, and whether the router has stopped | both of these, the handle, the head |
 //! | [`RouterInfo`] | the part of a router that never changes, without the type of message | the above, and routers without a head |
 //!
-//! A pool with a resizer has another recipient around its `Routing`, which counts: `resizer/trigger.rs`.
+//! A pool with a resizer has another recipient around its `Routing`, which counts: `counted_routing.rs`.
 //!
 //! Each routed message reads all of them and changes none. So they are aligned to lines: other threads may write often
 //! to the memory that the heap puts beside them, and to the counts of references before them.

@@ -19,7 +19,7 @@ pub enum SectionFault {
     /// The code leaves the kind of router to the system, and the system names none, or `from-code`.
     FromCode,
     /// The plan does not declare that its messages can be routed so.
-    Ability {
+    Capability {
         /// The kind of router.
         name: String,
         /// The method of the plan that declares it.
@@ -107,9 +107,9 @@ impl fmt::Display for SectionFault {
             SectionFault::FromCode => f.write_str(
                 "the code leaves it to the configuration to name a kind of router: name one, such as \"random-pool\"",
             ),
-            SectionFault::Ability { name, method } => write!(
+            SectionFault::Capability { name, method } => write!(
                 f,
-                "{name:?} needs an ability of the messages that the code does not declare: call `{method}` on the \
+                "{name:?} needs a capability of the messages that the code does not declare: call `{method}` on the \
                  router's plan, or choose another kind"
             ),
             SectionFault::NoRecipe { name } => write!(

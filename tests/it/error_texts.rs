@@ -157,7 +157,7 @@ fn a_section_that_a_router_cannot_follow_says_what_is_at_odds_and_how_to_settle_
         ),
         (SectionFault::FromCode, &["the code leaves it to the configuration", "\"random-pool\""]),
         (
-            SectionFault::Ability { name: name(), method: "keyed" },
+            SectionFault::Capability { name: name(), method: "keyed" },
             &["\"random-pool\"", "call `keyed`", "choose another kind"],
         ),
         (

@@ -375,14 +375,14 @@ fn an_ability_that_the_plan_lacks_is_named_with_the_key() {
                 _ => refused(says, group),
             };
             assert_eq!(key, "deployment.\"/router\".router.router");
-            assert_eq!(fault, SectionFault::Ability { name: name.clone(), method });
+            assert_eq!(fault, SectionFault::Capability { name: name.clone(), method });
             assert!(fault.to_string().contains(&format!("{name:?}")), "{fault}");
             assert!(fault.to_string().contains(&format!("call `{method}`")), "{fault}");
         }
     }
     // One ability is not another.
     let (_, fault) = refused(says("scatter-gather-pool"), |system| pool(system).cloneable());
-    assert!(matches!(fault, SectionFault::Ability { method: "answerable", .. }), "{fault}");
+    assert!(matches!(fault, SectionFault::Capability { method: "answerable", .. }), "{fault}");
 }
 
 #[test]

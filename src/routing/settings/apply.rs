@@ -4,7 +4,7 @@
 //!
 //! Where the section names another logic than the code has, the router is built over `Box<dyn RoutingLogic<M>>`. Files:
 //!
-//! - `capabilities.rs` makes the logics that need more of a message than that it can be sent.
+//! - `capcapabilities.rs` makes the logics that need more of a message than that it can be sent.
 //! - `logic_registry.rs` makes the logics that users have given a name.
 //! - `check.rs` refuses faults at the system's start, by the names of `known_names.rs`.
 //! - `from_config.rs` has the plans that cannot do without a section.
@@ -195,7 +195,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             (Some(paths), members) => {
                 let fan_out = match members {
                     Initial::Paths { fan_out: Some(fan_out), .. } => Some(*fan_out),
-                    _ => self.abilities.fan_out,
+                    _ => self.capabilities.fan_out,
                 };
                 self.members = Initial::Paths { paths: paths.clone(), fan_out };
                 // The resizer was that of the pool.
@@ -264,7 +264,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         if self.settings.are_behind && matches!(kind, Kind::Own { logic: POOL_ONLY, .. }) {
             return Err(("router", SectionFault::BareMessages { name: asked() }));
         }
-        let missing = |method| ("router", SectionFault::Ability { name: asked(), method });
+        let missing = |method| ("router", SectionFault::Capability { name: asked(), method });
         let mut logic: Box<dyn RoutingLogic<M>> = match kind {
             Kind::Named(name) => system
                 .extensions
@@ -277,10 +277,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 "smallest-mailbox" => Box::new(SmallestMailbox::new()),
                 "two-choices" => Box::new(TwoChoices::new()),
                 "balancing" => self.balance().ok_or_else(|| missing("balancing_pool"))?,
-                "broadcast" => self.abilities.broadcast.ok_or_else(|| missing("cloneable"))?(),
-                "scatter-gather" => self.abilities.scatter_gather.ok_or_else(|| missing("answerable"))?(),
-                "tail-chopping" => self.abilities.tail_chopping.ok_or_else(|| missing("answerable"))?(),
-                "consistent-hashing" => self.abilities.hashing.take().ok_or_else(|| missing("keyed"))?(),
+                "broadcast" => self.capabilities.broadcast.ok_or_else(|| missing("cloneable"))?(),
+                "scatter-gather" => self.capabilities.scatter_gather.ok_or_else(|| missing("answerable"))?(),
+                "tail-chopping" => self.capabilities.tail_chopping.ok_or_else(|| missing("answerable"))?(),
+                "consistent-hashing" => self.capabilities.hashing.take().ok_or_else(|| missing("keyed"))?(),
                 other => unreachable!("{other:?} is among the names and has no logic"),
             },
         };

@@ -1,4 +1,4 @@
-//! The capabilities of a plan's messages, for logics that a section may ask for.
+//! The capcapabilities of a plan's messages, for logics that a section may ask for.
 
 use crate::ask::fork::Answerable;
 use crate::routing::logics::broadcast::Broadcast;
@@ -39,8 +39,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     where
         M: Clone,
     {
-        self.abilities.broadcast = Some(|| Box::new(Broadcast));
-        self.abilities.fan_out = Some(path_group::fan_out);
+        self.capabilities.broadcast = Some(|| Box::new(Broadcast));
+        self.capabilities.fan_out = Some(path_group::fan_out);
         self
     }
 
@@ -50,8 +50,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     where
         M: Clone + Answerable,
     {
-        self.abilities.scatter_gather = Some(|| Box::new(ScatterGatherFirstCompleted::new()));
-        self.abilities.tail_chopping = Some(|| Box::new(TailChopping::new()));
+        self.capabilities.scatter_gather = Some(|| Box::new(ScatterGatherFirstCompleted::new()));
+        self.capabilities.tail_chopping = Some(|| Box::new(TailChopping::new()));
         self.cloneable()
     }
 
@@ -60,7 +60,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     pub fn keyed(mut self, key: impl Fn(&M, &mut KeySink) + Send + Sync + 'static) -> Self {
         let key = Guarded::new(key);
         let by_key = move |message: &M, sink: &mut KeySink| key(message, sink);
-        self.abilities.hashing = Some(Box::new(|| Box::new(ConsistentHashing::by(by_key))));
+        self.capabilities.hashing = Some(Box::new(|| Box::new(ConsistentHashing::by(by_key))));
         self
     }
 }
