@@ -175,15 +175,21 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Returns true if each claim that leads into the block is published.
     fn is_final(&self, block: *mut Block) -> bool {
-        // The message that woke the actor travelled inline; its index leaves a hole in the first block.
-        let hole = self.inline.stamp();
         // SAFETY: alive, see `follow`.
         let (start, generation) = unsafe { (Block::start(block), Block::generation(block)) };
-        (0..Shape::<M>::SLOTS).all(|number| {
-            // SAFETY: alive, and the number is in range.
-            let slot = unsafe { &*Shape::<M>::slot(block, number) };
-            slot.stamp() == generation || start + number as u64 + 1 == hole
-        })
+        let mut numbers = 0..Shape::<M>::SLOTS;
+        let mut first_open = || {
+            numbers.find(|number| {
+                // SAFETY: alive, and the number is in range.
+                let slot = unsafe { &*Shape::<M>::slot(block, *number) };
+                slot.stamp() != generation
+            })
+        };
+        // The message that woke the actor travelled inline; its index leaves a hole in the first block.
+        match first_open() {
+            None => true,
+            Some(number) => start + number as u64 + 1 == self.inline.stamp() && first_open().is_none(),
+        }
     }
 
     /// Moves `tail_block` from `block` to `next`; returns false if another sender has moved it.
