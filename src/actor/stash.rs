@@ -106,7 +106,7 @@ impl<M: Send + 'static> Context<M> {
         }
         self.extras(|extras| extras.stash.held.push_back(Stashed::Message(message)));
         self.core().add_held(1);
-        self.core().system.ledger().for_this_thread().sent(1);
+        self.core().system.ledger().count_sent();
         Ok(())
     }
 

@@ -160,12 +160,12 @@ impl<M: Send + 'static> ActorRef<M> {
     fn count_and_send<const PUTS_OFF: bool>(&self, message: M) -> Result<(), SendError<M>> {
         match self.target() {
             Target::Local(local) => {
-                local.core.system.ledger().for_this_thread().sent(1);
+                local.core.system.ledger().count_sent();
                 self.push::<PUTS_OFF>(local, message)
             }
             Target::Foreign(foreign) => {
                 if let Some(system) = &foreign.system {
-                    system.core().ledger().for_this_thread().sent(1);
+                    system.core().ledger().count_sent();
                 }
                 self.hand_over(foreign, message).map(drop)
             }
@@ -261,10 +261,20 @@ impl<M: Send + 'static> ActorRef<M> {
         claimed: Option<MailboxState>,
         message: M,
     ) -> Option<SendError<M>> {
-        match self.settle(local, local.mailbox.push_slow(claimed, message)) {
-            Ok(()) => None,
-            Err(Refused::Closed(message)) => Some(SendError::Closed(message)),
-            Err(Refused::Full(message)) => self.full::<PUTS_OFF>(local, message).err(),
+        let refused = self.settle(local, local.mailbox.push_slow(claimed, message)).err()?;
+        self.refused::<PUTS_OFF>(local, refused)
+    }
+
+    /// Handles a message that the mailbox has refused. A full mailbox may take it yet, by its policy.
+    #[cold]
+    pub(crate) fn refused<const PUTS_OFF: bool>(
+        &self,
+        local: &Local<M>,
+        refused: Refused<M>,
+    ) -> Option<SendError<M>> {
+        match refused {
+            Refused::Closed(message) => Some(SendError::Closed(message)),
+            Refused::Full(message) => self.full::<PUTS_OFF>(local, message).err(),
         }
     }
 
@@ -419,6 +429,15 @@ impl<M: Send + 'static> ActorRef<M> {
         match self.target() {
             Target::Local(local) => RecipientLoad::of(local.mailbox.gate.load_snapshot()).rank(),
             Target::Foreign(foreign) => foreign.recipient.load().rank(),
+        }
+    }
+
+    /// The rank of an actor's load; `None` for any other recipient, whose own code tells it.
+    #[inline]
+    pub(crate) fn rank_of_actor(&self) -> Option<u64> {
+        match self.target() {
+            Target::Local(_) => Some(self.rank()),
+            Target::Foreign(_) => None,
         }
     }
 

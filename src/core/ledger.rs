@@ -167,15 +167,20 @@ impl ThreadCounters {
     #[inline]
     fn add(&self, counter: &AtomicU64, count: u64) {
         if self.counts.shared {
-            // Ordering: Release; as below.
+            // Ordering: Release; as in `add_own`.
             counter.fetch_add(count, Ordering::Release);
         } else {
-            // This thread is the only writer, so the load sees the latest value. Ordering: Release; pairs with the
-            // Acquire loads of `Counters::sum` and `Counters::work`: a thread that sees a message handled also sees it
-            // sent.
-            counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
+            add_own(counter, count);
         }
     }
+}
+
+/// Adds to a counter that the calling thread alone writes.
+#[inline]
+fn add_own(counter: &AtomicU64, count: u64) {
+    // The load sees the latest value. Ordering: Release; pairs with the Acquire loads of `Counters::sum` and
+    // `Counters::work`: a thread that sees a message handled also sees it sent.
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
 }
 
 /// The thread counters of a single system.
@@ -250,6 +255,18 @@ impl Counters {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let counts = Counts { shared: true, ..Counts::default() };
         Self { id, registry: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
+    }
+
+    /// Counts a message as sent by the calling thread.
+    #[inline]
+    pub(crate) fn count_sent(&self) {
+        match LATEST.try_with(Cell::get) {
+            Ok((id, row)) if id == self.id => {
+                // SAFETY: as in `for_this_thread`. `LATEST` names no shared counters.
+                add_own(&unsafe { &*row }.counts.sent, 1);
+            }
+            _ => self.find().sent(1),
+        }
     }
 
     /// Returns the thread counters of the calling thread.

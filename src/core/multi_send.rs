@@ -202,7 +202,7 @@ pub(crate) fn spread_told<M: Send + 'static>(
 impl<'a> SendOp<'a> {
     /// Opens the send of a message, and counts the message as sent.
     pub(crate) fn new(system: &'a SystemCore, mode: SendMode) -> Self {
-        system.ledger().for_this_thread().sent(1);
+        system.ledger().count_sent();
         Self::of_counted(system, mode)
     }
 

@@ -340,9 +340,7 @@ fn send_to_each<M: Send + 'static, R: Send + 'static>(
     let info = target.info();
     let mut unsent = None;
     target.show(&mut |routees| {
-        let row = info.system.ledger().for_this_thread();
-        row.sent(1);
-        let cx = RouteContext::new(row, info);
+        let cx = RouteContext::of_new_message(info);
         match routees.filter(|routees| !routees.is_empty()) {
             Some(routees) => send_copies(routees, gather, &mut make, &cx, &mut unsent),
             None => {

@@ -234,7 +234,7 @@ impl<M: Send + 'static> Balancing<M> {
     /// Counts a message that the full queue drops. No delivery is open any more: `forget_open` was called before.
     #[cold]
     fn drop_by_policy(message: M, cx: &RouteContext<'_>) {
-        cx.row().dropped(1);
+        cx.counters().dropped(1);
         let head = cx.head();
         head.core()
             .system
@@ -246,7 +246,7 @@ impl<M: Send + 'static> Balancing<M> {
     #[cold]
     fn stranded(messages: Vec<M>, cx: &RouteContext<'_>) {
         for message in messages {
-            cx.head().core().system.dead_letter(cx.row(), cx.head(), message);
+            cx.head().core().system.dead_letter(cx.counters(), cx.head(), message);
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::error::SendError;
 use crate::core::system::SystemRef;
+use crate::mailbox::mailbox::Refused;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
 use crate::settings::router::RouterSettings;
@@ -188,9 +189,10 @@ pub(crate) fn route_to_one<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     cx: &RouteContext<'_>,
 ) -> Result<(), SendError<M>> {
     cx.refusals.set(0);
-    match deliver_to_selected(logic, message, routees, cx) {
-        Err(SendError::Closed(refused)) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
-        done => done,
+    let Err(refused) = deliver_to_selected(logic, message, routees, cx) else { return Ok(()) };
+    match refused {
+        SendError::Closed(refused) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
+        other => Err(other),
     }
 }
 
@@ -208,6 +210,36 @@ fn deliver_to_selected<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     }
 }
 
+/// Routes a message for which the logic has selected the routee of this index, as [`route_to_one`] does.
+pub(crate) fn route_to_selected<M: Send + 'static, L: RoutingLogic<M>>(
+    logic: &L,
+    index: usize,
+    message: M,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    match deliver_to(index, message, routees, cx) {
+        Err(SendError::Closed(refused)) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
+        done => done,
+    }
+}
+
+/// Routes a message that the mailbox of the selected routee, an actor, has refused, as [`route_to_one`] does.
+pub(crate) fn route_refused<M: Send + 'static, L: RoutingLogic<M>>(
+    logic: &L,
+    index: usize,
+    refused: Refused<M>,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    let routee = routees.as_slice()[index].actor();
+    let Err(refused) = cx.deliver_refused(routee, refused) else { return Ok(()) };
+    match cx.pass_over(index, routee, refused) {
+        SendError::Closed(refused) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
+        other => Err(other),
+    }
+}
+
 /// Delivers to the routee of this index. `Closed` says that another routee is to be chosen.
 #[inline(always)]
 pub(crate) fn deliver_to<M: Send + 'static>(
@@ -219,7 +251,8 @@ pub(crate) fn deliver_to<M: Send + 'static>(
     match routees.get(index) {
         Some(routee) => {
             let routee = routee.actor();
-            cx.deliver(routee, message).map_err(|refused| cx.pass_over(index, routee, refused))
+            let Err(refused) = cx.deliver(routee, message) else { return Ok(()) };
+            Err(cx.pass_over(index, routee, refused))
         }
         None => Err(SendError::BadPick { message, index, routees: routees.len() }),
     }
@@ -238,7 +271,7 @@ fn select_again<M: Send + 'static, L: RoutingLogic<M> + ?Sized>(
     let mut message = message;
     // Each routee may have stopped once; a last selection finds that none is left.
     for refusals in 1..=routees.len() {
-        cx.refusals.set(refusals);
+        cx.refusals.set(refusals as u32);
         let index = match logic.select(&message, routees, cx) {
             Some(index) => index,
             None => break,

@@ -158,7 +158,7 @@ fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>)
 
 pub(crate) fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
     let Some((last, others)) = targets.split_last() else { return };
-    let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
+    let cx = RouteContext::new(info);
     cx.copies(targets.len());
     for target in others {
         cx.deliver_copy(target, message.clone());

@@ -24,6 +24,7 @@ use crate::core::error::SendError;
 use crate::core::ledger::ThreadCounters;
 use crate::core::recipient::DeliveryStatus;
 use crate::core::system::SystemRef;
+use crate::mailbox::mailbox::Refused;
 use crate::path::actor_path::ActorPath;
 use crate::routing::routees::Routees;
 use crate::routing::router_info::RouterInfo;
@@ -41,16 +42,16 @@ enum PassedOver {
     Full,
 }
 
-/// The account of a message that is on its way through a router.
+/// The account of a message that is on its way through a router. The counters are looked up where they are needed: most
+/// messages are pushed to one actor, which counts them.
 struct RouterAccount<'a> {
-    row: &'a ThreadCounters,
     router: &'a RouterInfo,
 }
 
 impl Account for RouterAccount<'_> {
     #[inline]
     fn counters(&self) -> Option<(&ThreadCounters, &DeadLetters)> {
-        Some((self.row, self.router.system.dead_letters()))
+        Some((self.router.counters(), self.router.system.dead_letters()))
     }
 
     fn message_type(&self) -> &'static str {
@@ -65,46 +66,47 @@ impl Account for RouterAccount<'_> {
 /// The context of a logic besides the table: the way of a message through a router.
 pub struct RouteContext<'a> {
     open: OpenDeliveries<RouterAccount<'a>>,
-    /// The router is a router value, which has an owner.
-    of_value: bool,
     /// The deliveries are copies.
     copying: Cell<bool>,
+    pub(crate) refusals: Cell<u32>,
+    /// Made with the first refusal: hardly any message needs it.
+    refused: OnceCell<Box<Refusals>>,
+}
+
+/// The routees that have refused a message.
+#[derive(Default)]
+struct Refusals {
+    /// The routee that has refused last.
+    by: Cell<usize>,
     /// The reason why routees were passed over: full, if any of them was full.
     passed_over: Cell<Option<PassedOver>>,
-    pub(crate) refusals: Cell<usize>,
-    /// The routee that has refused last.
-    refused_by: Cell<usize>,
-    /// The routees that were passed over; behind a pointer, since hardly any message needs them.
-    passed: OnceCell<Box<RefCell<HashSet<usize>>>>,
+    /// The routees that were passed over.
+    passed: RefCell<HashSet<usize>>,
 }
 
 impl<'a> RouteContext<'a> {
     /// The way of a message that is counted as sent.
     #[inline]
-    pub(crate) fn new(row: &'a ThreadCounters, router: &'a RouterInfo) -> Self {
+    pub(crate) fn new(router: &'a RouterInfo) -> Self {
         Self {
-            open: OpenDeliveries::one(RouterAccount { row, router }),
-            of_value: false,
+            open: OpenDeliveries::one(RouterAccount { router }),
             copying: Cell::new(false),
-            passed_over: Cell::new(None),
             refusals: Cell::new(0),
-            refused_by: Cell::new(0),
-            passed: OnceCell::new(),
+            refused: OnceCell::new(),
         }
     }
 
-    /// The way of a message through a router value.
+    /// The way of a message that is sent here: counts it as sent.
     #[inline]
-    pub(crate) fn of_value(row: &'a ThreadCounters, router: &'a RouterInfo) -> Self {
-        let mut way = Self::new(row, router);
-        way.of_value = true;
-        way
+    pub(crate) fn of_new_message(router: &'a RouterInfo) -> Self {
+        router.counters().sent(1);
+        Self::new(router)
     }
 
     /// This thread's counters of the router's system.
     #[inline]
-    pub(crate) fn row(&self) -> &'a ThreadCounters {
-        self.open.account.row
+    pub(crate) fn counters(&self) -> &'a ThreadCounters {
+        self.router().counters()
     }
 
     #[inline]
@@ -115,7 +117,7 @@ impl<'a> RouteContext<'a> {
     /// Whether the message goes through a router value, which has an owner.
     #[inline]
     pub(crate) fn is_of_value(&self) -> bool {
-        self.of_value
+        self.router().value.is_some()
     }
 
     /// Whether the message goes through a router value that shares its logic with no other router value.
@@ -138,7 +140,7 @@ impl<'a> RouteContext<'a> {
 
     /// The router's path, for the log; a router value has none.
     pub(crate) fn name(&self) -> Cow<'static, str> {
-        if self.of_value {
+        if self.is_of_value() {
             "a router value".into()
         } else {
             format!("router {}", self.router().head.path()).into()
@@ -163,7 +165,7 @@ impl<'a> RouteContext<'a> {
     /// Returns how many routees have refused this message: they had stopped, or were routers that were empty or full.
     #[inline]
     pub fn refusals(&self) -> usize {
-        self.refusals.get()
+        self.refusals.get() as usize
     }
 
     /// Counts the message as `copies` deliveries instead of one. To be called before they are delivered: leftovers of a
@@ -212,11 +214,28 @@ impl<'a> RouteContext<'a> {
         }
         match routee.target() {
             Target::Local(actor) => {
-                self.open.settle_one();
-                routee.push::<true>(actor, message).inspect_err(|_| self.open.take_back())
+                self.open.settle_counted();
+                // Not by `inspect_err` and the like, here and in `logic.rs`: they move the room of an error, a message's
+                // size and more, on the way of a message that is taken.
+                let Err(refused) = routee.push::<true>(actor, message) else { return Ok(()) };
+                self.open.take_back();
+                Err(refused)
             }
             Target::Foreign(_) => self.pass_on(routee, message).map_or(Ok(()), Err),
         }
+    }
+
+    /// Handles a message that the mailbox of an actor has refused. A full mailbox may take it yet, by its policy.
+    pub(crate) fn deliver_refused<M: Send + 'static>(
+        &self,
+        routee: &ActorRef<M>,
+        refused: Refused<M>,
+    ) -> Result<(), SendError<M>> {
+        let Target::Local(actor) = routee.target() else { unreachable!("only an actor has a mailbox") };
+        self.open.settle_counted();
+        let Some(refused) = routee.refused::<true>(actor, refused) else { return Ok(()) };
+        self.open.take_back();
+        Err(refused)
     }
 
     /// Delivers a message to a recipient that is no actor. Apart from the path of deliveries to actors. Returns the
@@ -233,7 +252,7 @@ impl<'a> RouteContext<'a> {
                     self.open.settle_one();
                 }
                 if accepted == DeliveryStatus::Handled {
-                    self.row().handled(1);
+                    self.counters().handled(1);
                 }
                 None
             }
@@ -256,7 +275,8 @@ impl<'a> RouteContext<'a> {
         routee: &ActorRef<M>,
         refused: SendError<M>,
     ) -> SendError<M> {
-        self.refused_by.set(index);
+        let all = self.refused.get_or_init(Box::default);
+        all.by.set(index);
         let why = match refused {
             SendError::NoRoutee(_) if routee.is_router() => PassedOver::Empty,
             SendError::Full(_) if routee.is_router() => PassedOver::Full,
@@ -265,9 +285,9 @@ impl<'a> RouteContext<'a> {
             SendError::Closed(_) if !routee.is_closed() => PassedOver::Empty,
             _ => return refused,
         };
-        self.passed.get_or_init(Box::default).borrow_mut().insert(index);
-        if !matches!(self.passed_over.get(), Some(PassedOver::Full)) {
-            self.passed_over.set(Some(why));
+        all.passed.borrow_mut().insert(index);
+        if !matches!(all.passed_over.get(), Some(PassedOver::Full)) {
+            all.passed_over.set(Some(why));
         }
         SendError::Closed(refused.into_inner())
     }
@@ -275,7 +295,7 @@ impl<'a> RouteContext<'a> {
     /// Returns the error of the sender when no routee is left to choose. The error says that there is no room if any
     /// router had none, since that router may come to have room.
     pub(crate) fn no_routee_error<M>(&self, message: M) -> SendError<M> {
-        match self.passed_over.get() {
+        match self.passed_over() {
             Some(PassedOver::Full) => SendError::Full(message),
             Some(PassedOver::Empty) | None => SendError::NoRoutee(message),
         }
@@ -284,7 +304,7 @@ impl<'a> RouteContext<'a> {
     /// Returns the first routee that has not stopped, behind the routee that has refused last, going round: repeated
     /// calls try all routees in turn.
     pub(crate) fn next_in_turn<M: Send + 'static>(&self, routees: &Routees<M>) -> Option<usize> {
-        match self.refused_by.get() + 1 {
+        match self.refused_by() + 1 {
             next if self.refusals() > 0 && next < routees.len() => routees.first_open(next),
             _ => routees.first_open(0),
         }
@@ -292,19 +312,24 @@ impl<'a> RouteContext<'a> {
 
     /// The index of the routee that has refused last.
     pub(crate) fn refused_by(&self) -> usize {
-        self.refused_by.get()
+        self.refused.get().map_or(0, |all| all.by.get())
+    }
+
+    #[inline]
+    fn passed_over(&self) -> Option<PassedOver> {
+        self.refused.get()?.passed_over.get()
     }
 
     /// Whether a routee was passed over whose load did not announce its refusal: a router that is empty or full, or a
     /// recipient that does not report that it takes nothing.
     #[inline]
     pub(crate) fn has_passed_over(&self) -> bool {
-        self.passed_over.get().is_some()
+        self.passed_over().is_some()
     }
 
     /// Whether the routee of this index was passed over.
     pub(crate) fn was_passed_over(&self, index: usize) -> bool {
-        self.passed.get().is_some_and(|passed| passed.borrow().contains(&index))
+        self.refused.get().is_some_and(|all| all.passed.borrow().contains(&index))
     }
 
     /// Delivers one of several copies; a copy that is not taken becomes a dead letter, and the others go on. Returns
@@ -342,7 +367,7 @@ impl<'a> RouteContext<'a> {
         recipient: impl FnOnce() -> ActorPath,
     ) {
         self.open.settle_one();
-        self.row().dead_lettered(1);
+        self.counters().dead_lettered(1);
         self.router().system.dead_letters().publish_dead_letter(message, reason, recipient);
     }
 
@@ -361,8 +386,13 @@ impl RouteContext<'_> {
     pub(crate) fn finish<M>(&self, done: &Result<(), SendError<M>>) {
         match done {
             Ok(()) => self.settle(),
-            Err(_) => self.open.hand_one_back(DeadLetterReason::NoRoutee),
+            Err(_) => self.hand_one_back(),
         }
+    }
+
+    /// As [`finish`](Self::finish), of a logic that has returned the message.
+    pub(crate) fn hand_one_back(&self) {
+        self.open.hand_one_back(DeadLetterReason::NoRoutee);
     }
 
     /// The logic is done, and returns nothing: a message that it has let fall is a dead letter.

@@ -64,7 +64,7 @@ struct RouteeSet<M> {
 impl<M: Clone + Send + 'static> OwnRecipient<M> for RouteeSet<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if let Some(info) = &self.info {
-            let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
+            let cx = RouteContext::new(info);
             let done = cx.deliver_to_each(message, self.parts.list.iter());
             cx.finish(&done);
             return done.map(|()| DeliveryStatus::Passed);

@@ -197,9 +197,7 @@ impl<M: Send + 'static> Router<M> {
         let routees = {
             let section = reclaim::section();
             let table = self.shared.table.read(&section);
-            let row = self.shared.info.system.ledger().for_this_thread();
-            row.sent(1);
-            let cx = RouteContext::new(row, &self.shared.info);
+            let cx = RouteContext::of_new_message(&self.shared.info);
             crate::routing::logics::broadcast::to_all(message, table, &cx);
             table.len()
         };

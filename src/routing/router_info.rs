@@ -1,6 +1,7 @@
 use crate::ask::fork::RouterId;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
+use crate::core::ledger::ThreadCounters;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
 use std::sync::Arc as StdArc;
@@ -45,6 +46,12 @@ impl RouterInfo {
     /// The info of a sender to several recipients that is no router: its dead letters are at `/deadLetters`.
     pub(crate) fn without_router<M: Send + 'static>(system: &SystemRef) -> Self {
         Self::new::<M>(system.dead_letters_ref::<M>().any_local(), 0)
+    }
+
+    /// The calling thread's counters of the router's system.
+    #[inline]
+    pub(crate) fn counters(&self) -> &ThreadCounters {
+        self.system.ledger().for_this_thread()
     }
 
     pub(crate) fn id(&self) -> RouterId {

@@ -189,9 +189,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
 
     #[inline]
     fn send(&self, message: M) -> Result<(), SendError<M>> {
-        let row = self.info.system.ledger().for_this_thread();
-        row.sent(1);
-        let cx = RouteContext::of_value(row, &self.info);
+        let cx = RouteContext::of_new_message(&self.info);
         let done = self.logic.route(message, &self.routees, &cx);
         cx.finish(&done);
         done
@@ -204,9 +202,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterValue<M, L> {
         M: Clone,
     {
         let message = message.into();
-        let row = self.info.system.ledger().for_this_thread();
-        row.sent(1);
-        let cx = RouteContext::of_value(row, &self.info);
+        let cx = RouteContext::of_new_message(&self.info);
         crate::routing::logics::broadcast::to_all(message, &self.routees, &cx);
         self.routees.len()
     }

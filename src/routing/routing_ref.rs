@@ -12,13 +12,15 @@
 //! Each routed message reads all of them and changes none. So they are aligned to lines: other threads may write often
 //! to the memory that the heap puts beside them, and to the counts of references before them.
 
-use crate::core::actor_ref::RecipientLoad;
+use crate::core::actor_ref::{RecipientLoad, Target};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
+use crate::mailbox::state::MailboxState;
 use crate::routing::logic;
 use crate::routing::logic::RoutingLogic;
+use crate::routing::logics::direct_select::{select_directly, selects_directly};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
@@ -99,27 +101,36 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Route<M, L> for ToOne {
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
-    /// Routes by the present table, unless that is the table which was tried before.
+    /// Routes by the present table, unless that is the table which was tried before. Writes the version of the table to
+    /// `tried` if no routee takes the message.
     #[inline(always)]
     fn route_once<R: Route<M, L>>(&self, message: M, tried: &mut Option<u64>) -> Result<(), SendError<M>> {
         // Ordering: Relaxed; see `SharedRouter::close`.
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(SendError::Closed(message));
         }
-        let info = &self.shared.info;
-        let cx = RouteContext::new(info.system.ledger().for_this_thread(), info);
-        let done = {
-            let section = reclaim::section();
-            let table = self.shared.table.read(&section);
-            // No routee took the message, and no table has changed since: no routee will.
-            if tried.replace(table.version()) == Some(table.version()) {
-                Err(SendError::NoRoutee(message))
-            } else {
-                R::route(&self.logic, message, table, &cx)
-            }
+        let cx = RouteContext::new(&self.shared.info);
+        let section = reclaim::section();
+        let table = self.shared.table.read(&section);
+        // No routee took the message, and no table has changed since: no routee will.
+        let done = if *tried == Some(table.version()) {
+            Err(SendError::NoRoutee(message))
+        } else {
+            R::route(&self.logic, message, table, &cx)
         };
-        cx.finish(&done);
-        done
+        match done {
+            Ok(()) => {
+                drop(section);
+                cx.settle();
+                Ok(())
+            }
+            Err(refused) => {
+                *tried = Some(version_of(table));
+                drop(section);
+                cx.hand_one_back();
+                Err(refused)
+            }
+        }
     }
 
     /// Routes a message that no routee took from a table that may be older than the present table.
@@ -154,6 +165,78 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         self.shared.table.read(&section).have_all_ended()
     }
 
+    /// Routes a message by a logic that [selects directly](select_directly), to an actor whose mailbox is open and
+    /// unbounded. Nothing on that way can unwind, so the message needs no account; nothing routes, so it needs no hop.
+    /// All other messages go by the logic's `route`.
+    #[inline(always)]
+    fn deliver_directly(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        // A router behind a router counts its hop.
+        if !HopGuard::is_outermost() {
+            return self.deliver_by_logic(message);
+        }
+        let Some(section) = reclaim::member_section() else { return self.deliver_by_logic(message) };
+        let table = self.shared.table.read(&section);
+        let routees = table.as_slice();
+        // A router that has stopped has an empty table.
+        let Some(index) = select_directly(&*self.logic, routees, self.shared.info.seed) else {
+            return self.deliver_by_logic(message);
+        };
+        let routee = routees[index].actor();
+        let Target::Local(actor) = routee.target() else {
+            return self
+                .go_on(table, move |cx| logic::route_to_selected(&*self.logic, index, message, table, cx));
+        };
+        actor.mailbox.push_or(
+            message,
+            || Ok(DeliveryStatus::Passed),
+            move |claimed, message| self.push_slow(table, index, claimed, message),
+        )
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn deliver_by_logic(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        self.deliver_by::<ByLogic>(message)
+    }
+
+    /// Handles all cases but the usual push: see [`Mailbox::push_or`](crate::mailbox::mailbox::Mailbox::push_or).
+    #[inline(never)]
+    fn push_slow(
+        &self,
+        table: &Routees<M>,
+        index: usize,
+        claimed: Option<MailboxState>,
+        message: M,
+    ) -> Result<DeliveryStatus, SendError<M>> {
+        let routee = table.as_slice()[index].actor();
+        let Target::Local(actor) = routee.target() else { unreachable!("the push began at an actor") };
+        let Err(refused) = routee.settle(actor, actor.mailbox.push_slow(claimed, message)) else {
+            return Ok(DeliveryStatus::Passed);
+        };
+        self.go_on(table, |cx| logic::route_refused(&*self.logic, index, refused, table, cx))
+    }
+
+    /// Routes a message on for which the logic has selected a routee of this table. The caller's section keeps the table.
+    #[cold]
+    fn go_on(
+        &self,
+        table: &Routees<M>,
+        route: impl FnOnce(&RouteContext<'_>) -> Result<(), SendError<M>>,
+    ) -> Result<DeliveryStatus, SendError<M>> {
+        // There is always one left: this is the outermost router.
+        let _hop = HopGuard::take();
+        let refused = {
+            let cx = RouteContext::new(&self.shared.info);
+            let done = route(&cx);
+            cx.finish(&done);
+            match done {
+                Ok(()) => return Ok(DeliveryStatus::Passed),
+                Err(refused) => refused,
+            }
+        };
+        self.route_again::<ByLogic>(refused, Some(table.version()))
+    }
+
     #[inline(always)]
     fn deliver_by<R: Route<M, L>>(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let Some(_hop) = HopGuard::take() else { return Err(SendError::Cycle(message)) };
@@ -163,6 +246,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             Err(refused) => self.route_again::<R>(refused, tried),
         }
     }
+}
+
+/// Apart, so that only a message that no routee takes pays for the look.
+#[cold]
+#[inline(never)]
+fn version_of<M: Send + 'static>(table: &Routees<M>) -> u64 {
+    table.version()
 }
 
 /// Routes the leftovers of a routee: each message was for a single routee, and goes to a single routee, by `select`.
@@ -189,7 +279,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for LeftoverRouting<
 impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
-        self.deliver_by::<ByLogic>(message)
+        if selects_directly::<L>() {
+            self.deliver_directly(message)
+        } else {
+            self.deliver_by::<ByLogic>(message)
+        }
     }
 
     fn is_closed(&self) -> bool {

@@ -45,6 +45,12 @@ impl HopGuard {
         taken.unwrap_or(true).then(|| Self(()))
     }
 
+    /// Returns whether the message being sent on this thread has gone through no router yet.
+    #[inline]
+    pub(crate) fn is_outermost() -> bool {
+        HOPS.try_with(|hops| hops.get() == 0).unwrap_or(true)
+    }
+
     /// Takes the hop of a router behind another router. Visits are counted here only, so that most messages do not pay
     /// for the count.
     #[cold]

@@ -25,7 +25,7 @@ per_thread! {
 
 #[cfg(debug_assertions)]
 per_thread! {
-    /// Whether this thread is within [`with_cursors`].
+    /// Whether this thread is within [`with_cursors`] or [`with_latest`].
     static IS_WITHIN: Cell<bool> = Cell::new(false);
 }
 
@@ -188,6 +188,35 @@ pub(crate) fn with_cursors<R>(act: impl FnOnce(Option<(usize, &mut Cursors)>) ->
         // which debug builds check.
         let cursors = unsafe { &mut *cursors }.get_or_insert_default();
         act(Some((sender as usize, cursors)))
+    })
+}
+
+/// The reason why [`with_latest`] has no position.
+pub(crate) enum NoPosition {
+    /// The thread sends, and no actor.
+    Thread,
+    /// The actor has sent to another identity meanwhile, or never to this one: see [`with_cursors`].
+    NotLatest,
+}
+
+/// Hands over the position of the sending actor for this identity, if the actor has sent to no other identity since.
+/// `act` runs no user code, as in [`with_cursors`].
+#[inline(always)]
+pub(crate) fn with_latest<R>(
+    identity: &StdArc<()>,
+    act: impl FnOnce(&mut Position) -> R,
+) -> Result<R, NoPosition> {
+    #[cfg(debug_assertions)]
+    let _within = Within::enter();
+    let sender = SENDER.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: as in `with_cursors`.
+    let Some(slot) = (unsafe { sender.as_ref() }) else { return Err(NoPosition::Thread) };
+    // SAFETY: as in `with_cursors`.
+    slot.with_mut(|cursors| match unsafe { &mut *cursors } {
+        Some(cursors) if cursors.latest == StdArc::as_ptr(identity) as usize => {
+            Ok(act(&mut cursors.position))
+        }
+        _ => Err(NoPosition::NotLatest),
     })
 }
 

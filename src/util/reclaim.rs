@@ -83,10 +83,16 @@ const OFFLINE: u64 = u64::MAX;
 /// Any thread may call this, at any depth, also while its thread-locals are being destroyed.
 #[inline]
 pub(crate) fn section() -> Section<'static> {
-    let domain = process_domain();
-    let record = own_record();
-    enter(domain, record);
-    Section { domain, record, stays: PhantomData }
+    match member_section() {
+        Some(section) => Section::Member(section),
+        None => Section::Orphaned(OrphanSection::begin()),
+    }
+}
+
+/// As [`section`]; `None` in a thread whose thread-locals are being destroyed.
+#[inline]
+pub(crate) fn member_section() -> Option<MemberSection<'static>> {
+    own_record().map(|record| MemberSection::begin(record, process_domain))
 }
 
 /// Registers the calling thread as an online reader of the process-wide domain.
@@ -134,12 +140,26 @@ pub(crate) struct Member {
 
 /// A stretch of code during which the values that it has read stay valid.
 #[must_use = "a section ends when it is dropped"]
-pub(crate) struct Section<'d> {
-    domain: &'d Domain,
-    /// `None` in a thread without thread-locals, which shares the record of the orphans.
-    record: Option<&'d Record>,
+pub(crate) enum Section<'d> {
+    Member(MemberSection<'d>),
+    Orphaned(OrphanSection),
+}
+
+/// A section of a thread that has a record.
+#[must_use = "a section ends when it is dropped"]
+pub(crate) struct MemberSection<'d> {
+    record: &'d Record,
     /// A section belongs to the depth of the thread that began it.
     stays: PhantomData<*const ()>,
+}
+
+/// A section of the process-wide domain in a thread without thread-locals, which shares the record of the orphans.
+pub(crate) struct OrphanSection(());
+
+/// A section in which published values may be read.
+pub(crate) trait Reading {
+    /// Returns whether the section is one of the domain at this address.
+    fn is_of(&self, domain: usize) -> bool;
 }
 
 /// A registration of a worker thread, which stays online between its sections.
@@ -166,6 +186,8 @@ pub(crate) struct OfflineGuard {
 pub(crate) struct Published<T> {
     current: AtomicPtr<T>,
     domain: Arc<Domain>,
+    /// The address of the domain.
+    address: usize,
     owns: PhantomData<T>,
 }
 
@@ -183,11 +205,18 @@ pub(crate) struct RetiredValue {
 struct Record {
     /// The epoch last seen while holding nothing, or [`OFFLINE`].
     announced: CachePadded<AtomicU64>,
-    /// How many sections of the owning thread are open.
-    depth: Cell<usize>,
-    /// Whether the owning thread stays online at depth 0.
-    stays_online: Cell<bool>,
+    /// The number of open sections of the owning thread, in units of [`SECTION`], and [`STAYS_ONLINE`]. 0: the thread
+    /// is offline.
+    sections: Cell<usize>,
+    /// The address of the record's domain.
+    domain: usize,
 }
+
+/// Whether the owning thread stays online without an open section.
+const STAYS_ONLINE: usize = 1;
+
+/// One open section.
+const SECTION: usize = 2;
 
 #[derive(Default)]
 struct Records {
@@ -217,7 +246,7 @@ impl Domain {
             epoch: CachePadded::new(AtomicU64::new(1)),
             retired: Mutex::new(Vec::new()),
             records: Mutex::new(Records::default()),
-            orphans: Orphans { record: Record::new(), open: Mutex::new(0) },
+            orphans: Orphans { record: Record::new(0), open: Mutex::new(0) },
         })
     }
 
@@ -341,7 +370,7 @@ impl Member {
             let mut records = lock(&domain.records);
             let reused = records.free.pop();
             reused.unwrap_or_else(|| {
-                let record = Arc::new(Record::new());
+                let record = Arc::new(Record::new(address_of(domain)));
                 records.all.push(record.clone());
                 record
             })
@@ -357,8 +386,7 @@ impl Member {
     /// Begins a section of this domain.
     #[cfg(any(test, pointsman_loom))]
     pub(crate) fn section(&self) -> Section<'_> {
-        enter(&self.domain, Some(&self.record));
-        Section { domain: &self.domain, record: Some(&self.record), stays: PhantomData }
+        Section::Member(MemberSection::begin(&self.record, || &self.domain))
     }
 
     /// Registers the calling thread as an online reader of this domain.
@@ -375,31 +403,72 @@ impl Drop for Member {
         let _ = RECORD.try_with(|record| record.set(std::ptr::null()));
         // If a section of this thread (kept in another thread-local, or leaked) or a registration still uses the
         // record, the record stays with this thread for good, and no other thread gets it.
-        if self.record.depth.get() == 0 && !self.record.stays_online.get() {
+        if self.record.sections.get() == 0 {
             lock(&self.domain.records).free.push(self.record.clone());
         }
     }
 }
 
-impl Drop for Section<'_> {
+impl<'d> MemberSection<'d> {
+    /// Opens a section of the thread that owns the record, in the record's domain. The outermost section makes the
+    /// thread go online, unless it stays online.
+    #[inline]
+    fn begin<'a>(record: &'d Record, domain: impl FnOnce() -> &'a Arc<Domain>) -> Self {
+        let before = record.sections.get();
+        record.sections.set(before + SECTION);
+        if before == 0 {
+            record.announce(domain());
+        }
+        Self { record, stays: PhantomData }
+    }
+}
+
+impl Drop for MemberSection<'_> {
     #[inline]
     fn drop(&mut self) {
-        match self.record {
-            Some(record) => {
-                let depth = record.depth.get() - 1;
-                record.depth.set(depth);
-                if depth == 0 && !record.stays_online.get() {
-                    record.go_offline();
-                }
-            }
-            None => self.domain.orphans.leave(),
+        let after = self.record.sections.get() - SECTION;
+        self.record.sections.set(after);
+        if after == 0 {
+            self.record.go_offline();
+        }
+    }
+}
+
+impl OrphanSection {
+    #[cold]
+    fn begin() -> Self {
+        process_domain().orphans.join(process_domain());
+        Self(())
+    }
+}
+
+impl Drop for OrphanSection {
+    #[cold]
+    fn drop(&mut self) {
+        process_domain().orphans.leave();
+    }
+}
+
+impl Reading for MemberSection<'_> {
+    #[inline]
+    fn is_of(&self, domain: usize) -> bool {
+        self.record.domain == domain
+    }
+}
+
+impl Reading for Section<'_> {
+    #[inline]
+    fn is_of(&self, domain: usize) -> bool {
+        match self {
+            Section::Member(section) => section.is_of(domain),
+            Section::Orphaned(_) => address_of(process_domain()) == domain,
         }
     }
 }
 
 impl<'d> OnlineReader<'d> {
     fn begin(domain: &'d Domain, record: Option<&'d Record>) -> Self {
-        let before = record.is_some_and(|record| record.stays_online.get());
+        let before = record.is_some_and(Record::stays_online);
         let reader = Self { domain, record, before, stays: PhantomData };
         reader.resume();
         reader
@@ -410,7 +479,7 @@ impl<'d> OnlineReader<'d> {
     #[inline]
     pub(crate) fn quiescent(&self) -> bool {
         let Some(record) = self.record else { return false };
-        if record.depth.get() > 0 || !record.stays_online.get() {
+        if record.sections.get() != STAYS_ONLINE {
             return false;
         }
         // Ordering: Acquire; pairs with the Release increment in `defer`. A thread that announces an epoch sees every
@@ -434,7 +503,7 @@ impl<'d> OnlineReader<'d> {
         let Some(record) = self.record else { return true };
         // Ordering: Relaxed; this thread's own.
         let announced = record.announced.load(Ordering::Relaxed);
-        if !record.rest() || record.depth.get() > 0 {
+        if !record.rest() || record.sections.get() > 0 {
             return true;
         }
         // Either the scan of the replacing thread, which executes the heavy side in `Domain::collect`, sees that this
@@ -496,6 +565,7 @@ impl<T: Send + Sync + 'static> Published<T> {
         Self {
             current: AtomicPtr::new(Box::into_raw(Box::new(value))),
             domain: domain.clone(),
+            address: address_of(domain),
             owns: PhantomData,
         }
     }
@@ -506,8 +576,8 @@ impl<T: Send + Sync + 'static> Published<T> {
     ///
     /// If the section belongs to another domain: such a section would keep no value alive here.
     #[inline]
-    pub(crate) fn read<'g>(&'g self, section: &'g Section<'_>) -> &'g T {
-        assert!(std::ptr::eq(section.domain, &*self.domain), "the section belongs to another domain");
+    pub(crate) fn read<'g>(&'g self, section: &'g impl Reading) -> &'g T {
+        assert!(section.is_of(self.address), "the section belongs to another domain");
         // Ordering: Acquire; pairs with the AcqRel swap in `replace`. A thread that finds a value sees it whole.
         let current = self.current.load(Ordering::Acquire);
         // SAFETY: `current` came from a box. It is freed by a scan that found this section's thread past
@@ -611,12 +681,13 @@ unsafe fn free_box<T>(value: *mut ()) {
 }
 
 impl Record {
-    fn new() -> Self {
-        Self {
-            announced: CachePadded::new(AtomicU64::new(OFFLINE)),
-            depth: Cell::new(0),
-            stays_online: Cell::new(false),
-        }
+    /// Makes the record of a reader that is offline, of the domain at this address.
+    fn new(domain: usize) -> Self {
+        Self { announced: CachePadded::new(AtomicU64::new(OFFLINE)), sections: Cell::new(0), domain }
+    }
+
+    fn stays_online(&self) -> bool {
+        self.sections.get() & STAYS_ONLINE != 0
     }
 
     /// Goes online.
@@ -636,17 +707,20 @@ impl Record {
 
     /// Stands no longer; returns true if the thread stood. An open section keeps the thread online until its end.
     fn rest(&self) -> bool {
-        let stood = self.stays_online.replace(false);
-        if stood && self.depth.get() == 0 {
+        let before = self.sections.get();
+        self.sections.set(before & !STAYS_ONLINE);
+        if before == STAYS_ONLINE {
             self.go_offline();
         }
-        stood
+        before & STAYS_ONLINE != 0
     }
 
     /// Stands from now on.
     fn resume(&self, domain: &Domain) {
         // In a section the thread is online already, with an announcement that must stay as old as it is.
-        if !self.stays_online.replace(true) && self.depth.get() == 0 {
+        let before = self.sections.get();
+        self.sections.set(before | STAYS_ONLINE);
+        if before == 0 {
             self.announce(domain);
         }
     }
@@ -684,36 +758,30 @@ impl Orphans {
     }
 }
 
-/// Deepens the calling thread's section; the outermost one goes online, unless the thread stands.
+/// The address by which records name their domain. A domain outlives its records' use: see [`Member`].
 #[inline]
-fn enter(domain: &Domain, record: Option<&Record>) {
-    let Some(record) = record else { return domain.orphans.join(domain) };
-    let depth = record.depth.get();
-    record.depth.set(depth + 1);
-    if depth == 0 && !record.stays_online.get() {
-        record.announce(domain);
-    }
+fn address_of(domain: &Arc<Domain>) -> usize {
+    std::ptr::from_ref::<Domain>(domain).addr()
 }
 
 /// Returns the calling thread's record in the process-wide domain, or `None` once its thread-locals are gone.
 #[inline]
 fn own_record() -> Option<&'static Record> {
-    let mut record = RECORD.try_with(Cell::get).unwrap_or(std::ptr::null());
-    if record.is_null() {
-        record = find_record()?;
-    }
+    let record = RECORD.try_with(Cell::get).unwrap_or(std::ptr::null());
     // SAFETY: the domain's list holds every record as long as the domain exists, and the process-wide domain is never
     // dropped. The record is this thread's: the pointer goes when its membership does.
-    Some(unsafe { &*record })
+    unsafe { record.as_ref() }.or_else(find_record)
 }
 
 #[cold]
-fn find_record() -> Option<*const Record> {
+#[inline(never)]
+fn find_record() -> Option<&'static Record> {
     let found =
         MEMBER.try_with(|member| &raw const *member.get().unwrap_or_else(|| first_use(member)).record);
     let found = found.ok()?;
     let _ = RECORD.try_with(|record| record.set(found));
-    Some(found)
+    // SAFETY: as in `own_record`.
+    Some(unsafe { &*found })
 }
 
 #[cold]

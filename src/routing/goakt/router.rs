@@ -62,9 +62,7 @@ impl<M: Send + 'static> Router<M> {
             if table.is_empty() {
                 Err(message)
             } else {
-                let row = shared.info.system.ledger().for_this_thread();
-                row.sent(1);
-                let cx = RouteContext::new(row, &shared.info);
+                let cx = RouteContext::of_new_message(&shared.info);
                 let taken = cx.deliver_to_all(message, table).map_err(SendError::into_inner);
                 cx.settle();
                 taken

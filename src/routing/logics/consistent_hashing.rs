@@ -208,7 +208,7 @@ impl<M, F: Fn(&M, &mut KeySink) -> bool + Send + Sync + 'static> ConsistentHashi
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        Some(anyone.draw(cx, |generator| generator.random_range(0..routees.len())))
+        Some(anyone.draw(cx.seed(), |generator| generator.random_range(0..routees.len())))
     }
 
     #[cold]

@@ -384,9 +384,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyActorRef, start: Start<M>, kept: &Option<M>) {
         let info = RouterInfo::new::<M>(head.clone(), self.router.number());
-        let row = info.system.ledger().for_this_thread();
-        row.sent(1);
-        let cx = RouteContext::new(row, &info);
+        let cx = RouteContext::of_new_message(&info);
         let make = || match (start.last, kept) {
             (Some(last), _) => last,
             (None, Some(kept)) => kept.clone(),

@@ -3,7 +3,7 @@
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
-use crate::routing::routees::Routees;
+use crate::routing::routees::{Routee, Routees};
 use rand::RngExt;
 use std::fmt;
 
@@ -44,6 +44,19 @@ impl Random {
     }
 }
 
+impl Random {
+    /// Draws a routee.
+    #[inline(always)]
+    pub(crate) fn select_directly<M: Send + 'static>(
+        &self,
+        routees: &[Routee<M>],
+        seed: u64,
+    ) -> Option<usize> {
+        let count = routees.len();
+        (count > 0).then(|| self.0.draw(seed, |generator| generator.random_range(0..count)))
+    }
+}
+
 impl Default for Random {
     fn default() -> Self {
         Self::new()
@@ -53,13 +66,10 @@ impl Default for Random {
 impl<M: Send + 'static> RoutingLogic<M> for Random {
     #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
-        if routees.is_empty() {
-            return None;
-        }
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        Some(self.0.draw(cx, |generator| generator.random_range(0..routees.len())))
+        self.select_directly(routees.as_slice(), cx.seed())
     }
 
     fn name(&self) -> Option<&str> {

@@ -13,10 +13,10 @@
 
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
-use crate::routing::routees::Routees;
+use crate::routing::routees::{Routee, Routees};
 use crate::sync::CachePadded;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::thread_context::sender::{Position, with_cursors};
+use crate::thread_context::sender::{NoPosition, Position, with_cursors, with_latest};
 use crate::util::per_thread::PerThread;
 use std::cell::Cell;
 use std::fmt;
@@ -98,6 +98,44 @@ impl RoundRobin {
     }
 }
 
+impl RoundRobin {
+    /// Selects the next routee, of a router that is no router value.
+    #[inline(always)]
+    pub(crate) fn select_directly<M: Send + 'static>(&self, routees: &[Routee<M>]) -> Option<usize> {
+        let count = routees.len();
+        if count == 0 {
+            return None;
+        }
+        // The usual cursor first, by a test of its own.
+        if let Cursor::PerSender(senders, _) = &self.0 {
+            let next = move |position: &mut Position| plain(&mut position.index, count);
+            return Some(match with_latest(&senders.identity, next) {
+                Ok(index) => index,
+                Err(NoPosition::Thread) => senders.of_thread(count),
+                Err(NoPosition::NotLatest) => senders.of_actor(count),
+            });
+        }
+        Some(match &self.0 {
+            Cursor::PerSender(..) => unreachable!("taken above"),
+            Cursor::Keeping(senders) => {
+                let advance =
+                    move |position: Position| advance(position, count, move |index| address(routees, index));
+                let next = |position: &mut Position| {
+                    let (index, after) = advance(*position);
+                    *position = after;
+                    index
+                };
+                match with_latest(&senders.identity, next) {
+                    Ok(index) => index,
+                    Err(NoPosition::Thread) => senders.of_thread(advance).0,
+                    Err(NoPosition::NotLatest) => senders.of_actor(advance),
+                }
+            }
+            Cursor::Shared(cursor) => next(cursor, count),
+        })
+    }
+}
+
 impl Default for RoundRobin {
     fn default() -> Self {
         Self::new()
@@ -112,13 +150,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
             return None;
         }
         match &self.0 {
-            Cursor::PerSender(senders, _) if !cx.is_of_value() => Some(with_cursors(|actor| match actor {
-                None => senders.of_thread(count),
-                Some((_, cursors)) => {
-                    let start = || Position::at(senders.of_thread(count));
-                    plain(&mut cursors.of(&senders.identity, start).index, count)
-                }
-            })),
+            Cursor::PerSender(..) if !cx.is_of_value() => self.select_directly(routees.as_slice()),
             Cursor::PerSender(senders, handed) if cx.refusals() > 0 => {
                 handed.pick_again(&senders.identity, routees, cx)
             }
@@ -137,18 +169,7 @@ impl<M: Send + 'static> RoutingLogic<M> for RoundRobin {
                     index
                 }
             })),
-            Cursor::Keeping(senders) => {
-                let advance = |position: Position| advance(position, count, |index| address(routees, index));
-                Some(with_cursors(|actor| match actor {
-                    None => senders.of_thread(advance).0,
-                    Some((_, cursors)) => {
-                        let position = cursors.of(&senders.identity, || senders.of_thread(advance).1);
-                        let (index, after) = advance(*position);
-                        *position = after;
-                        index
-                    }
-                }))
-            }
+            Cursor::Keeping(_) => self.select_directly(routees.as_slice()),
             Cursor::Shared(cursor) => match next(cursor, count) {
                 index if cx.refusals() == 0 => Some(index),
                 // Other senders advance the cursor too: from here on it may never come to the routee that lives.
@@ -172,11 +193,23 @@ impl Senders<usize> {
     /// Returns the index to be used now by the calling thread.
     #[inline(always)]
     fn of_thread(&self, count: usize) -> usize {
-        self.threads.with(Cell::new, |cursor| {
+        self.threads.with(Cell::new, move |cursor| {
             let mut index = cursor.get();
             let now = plain(&mut index, count);
             cursor.set(index);
             now
+        })
+    }
+
+    /// Returns the index to be used now by the sending actor. The actor begins where its thread is.
+    #[cold]
+    fn of_actor(&self, count: usize) -> usize {
+        with_cursors(|actor| match actor {
+            None => self.of_thread(count),
+            Some((_, cursors)) => {
+                let start = || Position::at(self.of_thread(count));
+                plain(&mut cursors.of(&self.identity, start).index, count)
+            }
         })
     }
 }
@@ -191,6 +224,20 @@ impl Senders<Position> {
             let (index, after) = advance(before);
             cursor.set(after);
             (index, before)
+        })
+    }
+
+    /// Returns the index to be used now by the sending actor. The actor begins where its thread is.
+    #[cold]
+    fn of_actor(&self, advance: impl Fn(Position) -> (usize, Position)) -> usize {
+        with_cursors(|actor| match actor {
+            None => self.of_thread(advance).0,
+            Some((_, cursors)) => {
+                let position = cursors.of(&self.identity, || self.of_thread(&advance).1);
+                let (index, after) = advance(*position);
+                *position = after;
+                index
+            }
         })
     }
 }
@@ -330,7 +377,7 @@ fn find(position: Position, count: usize, at: &impl Fn(usize) -> usize) -> usize
 }
 
 #[inline]
-fn address<M: Send + 'static>(routees: &Routees<M>, index: usize) -> usize {
+fn address<M: Send + 'static>(routees: &[Routee<M>], index: usize) -> usize {
     routees.get(index).map_or(0, |routee| routee.actor().address())
 }
 

@@ -1,6 +1,6 @@
 //! Smallest mailbox: chooses the routee with the least to do.
 
-use crate::core::actor_ref::RecipientLoad;
+use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
@@ -49,6 +49,33 @@ impl SmallestMailbox {
     }
 }
 
+impl SmallestMailbox {
+    /// Returns the index at which the calling thread's scan of `count` routees begins.
+    #[inline]
+    fn start(&self, count: usize) -> usize {
+        let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
+        // The table may have shrunk.
+        if start < count { start } else { 0 }
+    }
+
+    /// Makes the calling thread's next scan begin behind this routee.
+    #[inline]
+    fn selected(&self, index: usize) -> Option<usize> {
+        self.starts.with(Cell::new, |start| start.set(index + 1));
+        Some(index)
+    }
+
+    /// Selects the routee with the least to do; `None` if all have stopped, or if one is no actor.
+    #[inline(always)]
+    pub(crate) fn select_directly<M: Send + 'static>(&self, routees: &[Routee<M>]) -> Option<usize> {
+        if routees.is_empty() {
+            return None;
+        }
+        let start = self.start(routees.len());
+        self.selected(least(routees, start, ActorRef::rank_of_actor)??)
+    }
+}
+
 impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     #[inline(always)]
     fn select(&self, _: &M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Option<usize> {
@@ -60,20 +87,11 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
             // Its load may be the smallest again.
             return least_of_the_others(routees, cx);
         }
-        let start = self.starts.with(|number| Cell::new(number % count), Cell::get);
-        // The table may have shrunk.
-        let start = if start < count { start } else { 0 };
-        let (before, from) = routees.as_slice().split_at(start);
-        let best = match least(from, start, (None, RecipientLoad::Closed.rank())) {
-            (best, 0) => best,
-            best => least(before, 0, best).0,
-        };
+        let start = self.start(count);
+        let best = least(routees.as_slice(), start, |actor| Some(actor.rank())).flatten();
         // No borrow is held around the scan: user code may tell a routee's load.
         match best {
-            Some(index) => {
-                self.starts.with(Cell::new, |start| start.set(index + 1));
-                Some(index)
-            }
+            Some(index) => self.selected(index),
             None => first_of_the_empty(routees, cx),
         }
     }
@@ -83,18 +101,33 @@ impl<M: Send + 'static> RoutingLogic<M> for SmallestMailbox {
     }
 }
 
-/// Returns the first routee with the smallest rank, with its rank, in a part of the table that begins at the index
-/// `first`, if that rank is below the rank of the routee found before. Ends at an idle routee, which has the lowest
-/// rank.
-#[inline]
+/// Returns the first routee with the smallest rank, from the index `start` on, going round; `Some(None)` if all have
+/// stopped. Ends at an idle routee, which has the lowest rank. `None` if `rank` has none for a routee on the way.
+#[inline(always)]
 fn least<M: Send + 'static>(
+    routees: &[Routee<M>],
+    start: usize,
+    rank: impl Fn(&ActorRef<M>) -> Option<u64>,
+) -> Option<Option<usize>> {
+    let (before, from) = routees.split_at(start);
+    match least_of(from, start, (None, RecipientLoad::Closed.rank()), &rank)? {
+        (best, 0) => Some(best),
+        best => Some(least_of(before, 0, best, &rank)?.0),
+    }
+}
+
+/// Returns the first routee with the smallest rank, with its rank, in a part of the table that begins at the index
+/// `first`, if that rank is below the rank of the routee found before.
+#[inline]
+fn least_of<M: Send + 'static>(
     part: &[Routee<M>],
     first: usize,
     before: (Option<usize>, u64),
-) -> (Option<usize>, u64) {
+    rank: &impl Fn(&ActorRef<M>) -> Option<u64>,
+) -> Option<(Option<usize>, u64)> {
     let (mut best, mut least) = before;
     for (index, routee) in (first..).zip(part) {
-        let rank = routee.actor().rank();
+        let rank = rank(routee.actor())?;
         if rank < least {
             (best, least) = (Some(index), rank);
             if rank == 0 {
@@ -102,7 +135,7 @@ fn least<M: Send + 'static>(
             }
         }
     }
-    (best, least)
+    Some((best, least))
 }
 
 /// Returns the routee with the least to do of those that were not passed over; of equals the first.

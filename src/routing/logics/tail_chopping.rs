@@ -133,7 +133,7 @@ impl TailChopping {
     }
 
     fn order<M: Send + 'static>(&self, routees: &Routees<M>, cx: &RouteContext<'_>) -> Shuffled {
-        let seed = self.generators.draw(cx, RngExt::random);
+        let seed = self.generators.draw(cx.seed(), RngExt::random);
         Shuffled::new(routees.len(), SmallRng::seed_from_u64(seed))
     }
 }

@@ -1,6 +1,5 @@
 //! The random numbers of the logics that draw.
 
-use crate::routing::route_context::RouteContext;
 use crate::util::per_thread::PerThread;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -21,11 +20,11 @@ impl Generators {
         Self { seed, by_thread: PerThread::new() }
     }
 
-    /// Draws from the generator of the calling thread.
+    /// Draws from the generator of the calling thread, in a router of this seed.
     #[inline]
-    pub(crate) fn draw<R>(&self, cx: &RouteContext<'_>, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
+    pub(crate) fn draw<R>(&self, seed: u64, draw: impl FnOnce(&mut SmallRng) -> R) -> R {
         let make = |number: usize| {
-            let seed = self.seed.unwrap_or_else(|| cx.seed());
+            let seed = self.seed.unwrap_or(seed);
             RefCell::new(SmallRng::seed_from_u64(seed ^ SPREAD.wrapping_mul(number as u64 + 1)))
         };
         self.by_thread.with(make, |generator| draw(&mut generator.borrow_mut()))

@@ -3,7 +3,7 @@
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::thread_rng::Generators;
 use crate::routing::route_context::RouteContext;
-use crate::routing::routees::Routees;
+use crate::routing::routees::{Routee, Routees};
 use rand::RngExt;
 use std::fmt;
 
@@ -48,6 +48,35 @@ impl TwoChoices {
     }
 }
 
+impl TwoChoices {
+    /// Draws two different routees of `count`, at least 2.
+    #[inline(always)]
+    fn draw(&self, count: usize, seed: u64) -> (usize, usize) {
+        self.0.draw(seed, |generator| {
+            let first = generator.random_range(0..count);
+            // Draws among the others: routees from `first` on are one further.
+            let other = generator.random_range(0..count - 1);
+            (first, other + usize::from(other >= first))
+        })
+    }
+
+    /// Draws two routees and takes that with less to do; `None` if there are fewer, or if one is no actor.
+    #[inline(always)]
+    pub(crate) fn select_directly<M: Send + 'static>(
+        &self,
+        routees: &[Routee<M>],
+        seed: u64,
+    ) -> Option<usize> {
+        let count = routees.len();
+        if count < 2 {
+            return None;
+        }
+        let (first, second) = self.draw(count, seed);
+        let ranks = (routees[second].actor().rank_of_actor()?, routees[first].actor().rank_of_actor()?);
+        Some(if ranks.0 < ranks.1 { second } else { first })
+    }
+}
+
 impl Default for TwoChoices {
     fn default() -> Self {
         Self::new()
@@ -64,12 +93,7 @@ impl<M: Send + 'static> RoutingLogic<M> for TwoChoices {
         if cx.refusals() > 0 {
             return cx.next_in_turn(routees);
         }
-        let (first, second) = self.0.draw(cx, |generator| {
-            let first = generator.random_range(0..count);
-            // Draws among the others: routees from `first` on are one further.
-            let other = generator.random_range(0..count - 1);
-            (first, other + usize::from(other >= first))
-        });
+        let (first, second) = self.draw(count, cx.seed());
         let list = routees.as_slice();
         Some(if list[second].actor().rank() < list[first].actor().rank() { second } else { first })
     }
