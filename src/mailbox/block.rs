@@ -9,6 +9,8 @@
 use crate::mailbox::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicU64};
 use crate::sync::cell::UnsafeCell;
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+use crate::sync::prefetch::prefetch_for_write;
 use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -45,7 +47,7 @@ impl Block {
         unsafe { (*this).generation.with(|generation| *generation) }
     }
 
-    /// Moves an unpublished block to another place in its chain.
+    /// Says which message the first slot takes.
     ///
     /// # Safety
     /// The caller alone can reach `this`.
@@ -132,7 +134,10 @@ impl<M> Shape<M> {
     /// allocator, and holds nothing borrowed while the allocator runs.
     pub(crate) fn allocate(start: u64) -> *mut Block {
         #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
-        let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT));
+        let cached = Self::CLASS.and_then(|class| cache::take(class, Self::LAYOUT)).inspect(|block| {
+            // An owner on another core has read the block: its lines lie in the cache of that core.
+            prefetch_for_write(block.as_ptr().cast(), Self::LAYOUT.size());
+        });
         #[cfg(any(pointsman_loom, pointsman_shuttle))]
         let cached = None::<NonNull<Block>>;
         let block = cached.unwrap_or_else(Self::allocate_fresh).as_ptr();

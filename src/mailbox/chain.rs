@@ -13,7 +13,7 @@ use std::ptr;
 pub(crate) struct Cursor {
     /// The block being consumed.
     pub current: *mut Block,
-    /// The first block that is not yet recycled: `current` or a predecessor of it.
+    /// The first block that is not yet released: `current` or a predecessor of it.
     pub oldest: *mut Block,
 }
 
@@ -154,7 +154,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn next_or_grow(&self, block: *mut Block) -> *mut Block {
         // SAFETY: alive, see `follow`.
         let link = unsafe { &(*block).next };
-        // Ordering: Acquire; pairs with the Release of the exchange below and of the one in `recycle`.
+        // Ordering: Acquire; pairs with the Release of the exchange below.
         let next = link.load(Ordering::Acquire);
         if !next.is_null() {
             return next;
@@ -296,7 +296,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     fn step(&self, block: *mut Block, head: u64) -> *mut Block {
         // SAFETY: as in `locate`.
         let link = unsafe { &(*block).next };
-        // Ordering: Acquire; pairs with the Release exchanges in `next_or_grow` and `recycle`.
+        // Ordering: Acquire; pairs with the Release of the exchange in `next_or_grow`.
         let next = link.load(Ordering::Acquire);
         if !next.is_null() {
             // SAFETY: only the owner touches the cursor.
@@ -306,7 +306,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         next
     }
 
-    /// Recycles the blocks before `current` that no sender can reach any more.
+    /// Releases the blocks before `current` that no sender can reach any more.
     fn reclaim(&self, head: u64, current: *mut Block) {
         // SAFETY: only the owner touches the cursor.
         let mut oldest = self.gate.cursor.with(|cursor| unsafe { (*cursor).oldest });
@@ -325,39 +325,11 @@ impl<H, S, M> Mailbox<H, S, M> {
             // SAFETY: as above. Relaxed: the cursor has gone this way before.
             let next = unsafe { (*oldest).next.load(Ordering::Relaxed) };
             // SAFETY: unreachable by the argument above, hence ours alone; its messages are taken.
-            unsafe { self.recycle(oldest) };
+            unsafe { Shape::<M>::release(oldest) };
             oldest = next;
         }
         // SAFETY: only the owner touches the cursor.
         self.gate.cursor.with_mut(|cursor| unsafe { (*cursor).oldest = oldest });
-    }
-
-    /// Appends a block to the chain that it came from: a steady stream then needs no cache. After three failed tries
-    /// the block is released.
-    ///
-    /// # Safety
-    /// The caller alone can reach `block`; its messages are taken.
-    unsafe fn recycle(&self, block: *mut Block) {
-        // Ordering: Acquire; pairs with the Release exchanges in `install` and `advance`, which published the block.
-        let mut end = untag(self.gate.tail_block.load(Ordering::Acquire));
-        // SAFETY: ours alone.
-        unsafe { Block::renew(block, 0) };
-        for _ in 0..3 {
-            // SAFETY: `tail_block` has moved past every block with a mark in `observed`, so `end` lies among those
-            // not reclaimed, which the owner alone releases.
-            let start = unsafe { Block::start(end) } + Shape::<M>::SLOTS as u64;
-            // SAFETY: ours alone until the exchange succeeds.
-            unsafe { Block::set_start(block, start) };
-            // SAFETY: as for `start`.
-            let link = unsafe { &(*end).next };
-            // Ordering: Release; pairs with the Acquire loads of `next`. Acquire on failure: we follow it.
-            match link.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => return,
-                Err(next) => end = next,
-            }
-        }
-        // SAFETY: the caller's promise; the block was not published again.
-        unsafe { Shape::<M>::release(block) };
     }
 
     /// Owner: lays the token down under IDLE if the state word is still `seen`: all claims are taken, and the owner has

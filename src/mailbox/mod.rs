@@ -56,8 +56,8 @@
 // * **M3** An owner that has laid the token down touches nothing of the mailbox any more.
 // * **M4** `inline_index` is written by the owner only, before it lays the token down.
 // * **M5** Nothing that can unwind runs between claim and publishing: a claim cannot be undone.
-// * **M6** An owner that finds the mailbox empty goes idle at once: polling would take the cache line of the senders
-//   away.
+// * **M6** An owner that finds the mailbox empty does not poll: polling would take the cache line of the senders away.
+//   The owner goes idle, or first waits without a look for the rest of a stream (`scheduler/gather.rs`).
 // * **M7** No borrow of the block cache is held across an allocation: the allocator may send.
 //
 // # Senders that are preempted

@@ -3,7 +3,7 @@
 //! All concurrent code in this crate names these items and never `std`'s (or `loom`'s), so that the whole engine
 //! compiles a second time on loom under `--cfg pointsman_loom`, and a third time on shuttle under `--cfg
 //! pointsman_shuttle`. `real`, `model` and `interleaved` hold the same items in the same order. `asymmetric_fence.rs`
-//! and `thread_index.rs` are made of these items, for several modules.
+//! and `thread_index.rs` are made of these items, for several modules; `prefetch.rs` speaks to the processor.
 //!
 //! Two rules come from how loom works and hold in both builds:
 //! * a store-then-look handshake uses [`atomic::fence`] with `SeqCst` between the two (or
@@ -28,6 +28,7 @@ pub(crate) use real::*;
 pub(crate) mod asymmetric_fence;
 #[cfg(pointsman_loom)]
 pub mod explore;
+pub(crate) mod prefetch;
 pub(crate) mod thread_index;
 
 /// Whether loom or shuttle schedules the threads: repeated looks decide nothing there, small sizes meet their borders
