@@ -30,6 +30,7 @@ use crate::core::ledger::ThreadCounters;
 use crate::failure::{Failure, caught, guarded};
 use crate::mailbox::mailbox::{DrainStep, Owner, Ready};
 use crate::mailbox::system_queue::Position;
+use crate::scheduler::current;
 use crate::scheduler::task::{Ran, Task, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -154,6 +155,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 TurnPause::Control => {}
                 TurnPause::Failed(failure) => self.fail(failure, None),
                 TurnPause::Budget => return self.requeue(),
+                TurnPause::Busy if self.gather() => {}
                 TurnPause::Busy => return Ran::Busy,
                 // A wakeup or a stop goes before control that waited for the messages just handled.
                 TurnPause::Empty if self.owner().has_system() => {}
@@ -163,12 +165,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                         StepOutcome::NothingDue | StepOutcome::Once => {}
                         StepOutcome::Budget => return self.requeue(),
                     },
+                    StepOutcome::NothingDue if self.gather() => {}
                     StepOutcome::NothingDue if self.owner().try_idle().is_ok() => return Ran::Idle,
                     StepOutcome::NothingDue | StepOutcome::Once => {}
                     StepOutcome::Budget => return self.requeue(),
                 },
             }
         }
+    }
+
+    /// Waits a moment if this actor has caught up with a stream of messages and its worker has nothing else to do.
+    /// Returns whether it has waited: there may be more messages now.
+    #[inline(always)]
+    fn gather(&self) -> bool {
+        let handled = self.row.handled_so_far();
+        self.turn.gather.is_due(handled) && current::has_no_other_task() && self.turn.gather.wait(handled)
     }
 
     /// Ends a turn whose throughput is used up: other tasks go first.

@@ -149,6 +149,12 @@ impl ThreadCounters {
         self.add(&self.counts.asks[kind as usize], 1);
     }
 
+    /// Returns the number of messages that were counted as handled here so far.
+    #[inline]
+    pub(crate) fn handled_so_far(&self) -> u64 {
+        self.counts.handled.load(Ordering::Relaxed)
+    }
+
     /// Counts fewer messages as handled: a handler could not keep the messages that it had got.
     pub(crate) fn subtract_handled(&self, count: u64) {
         // Work before and after: `Counters::work` is never equal across a step back.

@@ -330,6 +330,9 @@ impl Dispatcher {
     ///
     /// Unless the length is zero, a worker also waits for a microsecond or two before it looks for tasks from other
     /// threads, if it found several of them the last time. The worker then finds more tasks, each with more messages.
+    ///
+    /// Unless the length is zero, an actor that has handled all messages of a stream, less than 250 ns apart, waits for some
+    /// microseconds before its turn ends, if its worker has no other task. The sender of the stream saves half of its time.
     pub fn spin(mut self, length: Duration) -> Self {
         self.spin = Some(length);
         self

@@ -74,6 +74,11 @@ pub(crate) fn is_worker_of(pool: &Pool) -> bool {
     with_worker(|worker| worker.is_some_and(|worker| worker.belongs_to(pool)))
 }
 
+/// Returns whether the calling thread is a worker that has no task but the running one.
+pub(crate) fn has_no_other_task() -> bool {
+    with_worker(|worker| worker.is_some_and(Core::has_no_other_task))
+}
+
 /// Runs `act`; each task that `act` schedules goes where every worker of the pool can take it, and does not wait for
 /// the running turn.
 pub(crate) fn outside_lifo<R>(act: impl FnOnce() -> R) -> R {

@@ -10,4 +10,5 @@ pub(crate) mod current; // whether the calling thread is a worker
 pub(crate) mod launch; // starts all threads of a pool or none
 pub(crate) mod affinity; // pins threads to cores
 pub(crate) mod backoff; // waits for a preempted sender
+pub(crate) mod gather; // waits until more messages of a stream are there
 pub(crate) mod error; // why a pool cannot start or end

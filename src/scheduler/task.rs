@@ -8,6 +8,7 @@
 //! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may schedule, run and
 //!    free the task, so the runner touches the task no more.
 
+use crate::scheduler::gather::Gather;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -71,6 +72,8 @@ pub(crate) struct Turn {
     looks: Cell<u32>,
     /// The time at which half of [`LOOKS`] were done.
     began: Cell<Instant>,
+    /// Whether a turn that has caught up with a stream waits for more.
+    pub(crate) gather: Gather,
 }
 
 /// A scheduled task: the task's address together with its token.
@@ -114,12 +117,18 @@ impl Turn {
             slot_waits: Cell::new(false),
             looks: Cell::new(0),
             began: Cell::new(Instant::now()),
+            gather: Gather::never(),
         }
     }
 
     /// Gives each turn a time limit for its messages, counted from the first one; `None`: no time limit.
     pub(crate) fn with_deadline(self, deadline: Option<Duration>) -> Self {
         Self { deadline, watched: Cell::new(deadline.is_some()), ..self }
+    }
+
+    /// Lets a turn that has caught up with a stream of messages wait for more of them.
+    pub(crate) fn with_gather(self) -> Self {
+        Self { gather: Gather::in_streams(), ..self }
     }
 
     /// Returns how many messages the task may handle before it returns [`Ran::Requeue`].

@@ -79,7 +79,10 @@ pub(crate) struct StepAside<'a>(&'a Core);
 impl Worker {
     pub(crate) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
         let place = pool.sleep.place(index);
-        let turn = Turn::new(pool.settings.throughput).with_deadline(pool.settings.deadline);
+        let mut turn = Turn::new(pool.settings.throughput).with_deadline(pool.settings.deadline);
+        if !pool.settings.spin.is_zero() && !crate::sync::EXPLORED {
+            turn = turn.with_gather();
+        }
         Self {
             core: Core {
                 pool,
@@ -430,6 +433,11 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// Returns whether this worker has no task but the running one.
+    pub(crate) fn has_no_other_task(&self) -> bool {
+        !self.has_slot_task() && self.deque.is_empty()
     }
 
     fn has_slot_task(&self) -> bool {
