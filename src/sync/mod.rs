@@ -28,6 +28,7 @@ pub(crate) use real::*;
 pub(crate) mod asymmetric_fence;
 #[cfg(pointsman_loom)]
 pub mod explore;
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 pub(crate) mod prefetch;
 pub(crate) mod thread_index;
 

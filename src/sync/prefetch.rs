@@ -5,7 +5,7 @@ const LINE: usize = 64;
 
 /// Asks the processor for the cache lines of `length` bytes from `start` on, because this thread will write to them
 /// soon. The call waits for nothing and changes nothing but the time that the writes take. It does nothing on
-/// processors other than x86-64 and AArch64, in models and in Miri.
+/// processors other than x86-64 and AArch64, and in Miri.
 ///
 /// A thread that writes to one line after the other, each of them last read by another core, waits for each line: a
 /// locked instruction between the writes waits until the line of the write before it is there. With the request all
@@ -19,13 +19,13 @@ pub(crate) fn prefetch_for_write(start: *const u8, length: usize) {
 
 #[inline(always)]
 fn request(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(any(pointsman_loom, pointsman_shuttle, miri))))]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the instruction is a hint: it accesses no memory as far as the program can tell, does not fault at any
     // address, and changes no register. Processors that do not know it do nothing.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(all(target_arch = "aarch64", not(any(pointsman_loom, pointsman_shuttle, miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: as above.
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
@@ -33,7 +33,7 @@ fn request(address: *const u8) {
     let _ = address;
 }
 
-#[cfg(all(test, not(any(pointsman_loom, pointsman_shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::prefetch_for_write;
 
