@@ -6,15 +6,13 @@
 //! owner, and 17 ns without. An owner that waits for some hundred messages disturbs the sender once for all of them.
 //!
 //! The wait is for streams alone. A worker whose messages are further apart than [`STREAM_GAP`] on average never waits,
-//! so the wait adds nothing to the latency of a service with less load than that. The longest wait is [`LONGEST`], some
-//! 5 to 10 microseconds, less than a stream's messages wait in a queue anyway.
+//! so the wait adds nothing to the latency of a service with less load than that. Senders that wait for answers before
+//! they send more let nothing gather: after a wait in which too few messages came, the worker does not wait for a while
+//! ([`REST`]).
 
 use crate::sync::hint;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
-
-/// The number of messages after which a worker looks at their rate.
-const WINDOW: u64 = 16;
 
 /// Messages that are further apart on average are no stream.
 const STREAM_GAP: Duration = Duration::from_nanos(250);
@@ -22,33 +20,50 @@ const STREAM_GAP: Duration = Duration::from_nanos(250);
 /// Messages that are as close as this, on average, make the next wait longer.
 const DENSE_GAP: Duration = Duration::from_nanos(100);
 
-/// The length of the first wait, in spin hints, which take 20 to 40 ns each.
-const SHORTEST: u32 = 16;
+/// The number of messages before the worker looks at their rate again, where there was no stream.
+const REST: u64 = 256;
 
-/// The length of the longest wait, in spin hints.
+/// The length of the first wait, in spin hints. A hint took 12 ns on the processor on which the lengths were chosen; on
+/// others it takes up to some 50 ns.
+const SHORTEST: u32 = 32;
+
+/// The length of the longest wait, in spin hints: 3 microseconds where a hint takes 12 ns.
 const LONGEST: u32 = 256;
+
+/// Returns the number of messages that a wait of this length must bring, to be repeated.
+const fn expected(length: u32) -> u64 {
+    let expected = length as u64 / 16;
+    if expected < 4 { 4 } else { expected }
+}
 
 /// Decides when a worker waits, and for how long. It counts messages by the worker's own counter of handled messages.
 #[derive(Debug)]
 pub(crate) struct Gather {
     /// The count of handled messages at which the worker looks at the rate; `u64::MAX` for a thread that never waits.
     due_at: Cell<u64>,
-    /// The beginning of the window that ends at `due_at`.
+    /// The count of handled messages at the last look.
+    handled: Cell<u64>,
+    /// The time of the last look.
     since: Cell<Instant>,
-    /// The length of the next wait, in spin hints.
+    /// The length of the wait after the last look, in spin hints; 0 if there was none.
     length: Cell<u32>,
 }
 
 impl Gather {
     /// For a thread that never waits.
     pub(crate) fn never() -> Self {
-        Self { due_at: Cell::new(u64::MAX), since: Cell::new(Instant::now()), length: Cell::new(SHORTEST) }
+        Self {
+            due_at: Cell::new(u64::MAX),
+            handled: Cell::new(0),
+            since: Cell::new(Instant::now()),
+            length: Cell::new(0),
+        }
     }
 
     /// For a thread that waits when it has caught up with a stream.
     pub(crate) fn in_streams() -> Self {
         let gather = Self::never();
-        gather.due_at.set(WINDOW);
+        gather.due_at.set(REST);
         gather
     }
 
@@ -59,73 +74,81 @@ impl Gather {
         handled >= self.due_at.get()
     }
 
-    /// Waits if the messages since the last call were a stream; returns whether it did. Called when
+    /// Waits if the messages since the last look were a stream; returns whether it did. Called when
     /// [due](Self::is_due), by a turn that has found no further message.
     #[cold]
     pub(crate) fn wait(&self, handled: u64) -> bool {
-        let length = self.length_at(handled, Instant::now());
+        let length = self.look(handled, Instant::now());
         (0..length).for_each(|_| hint::spin_loop());
         length > 0
     }
 
-    /// Begins the next window. Returns the length of the wait before it, 0 if the messages of this window were no
-    /// stream.
-    fn length_at(&self, handled: u64, now: Instant) -> u32 {
-        let count = handled - (self.due_at.get() - WINDOW);
-        let taken = now.saturating_duration_since(self.since.replace(now));
-        self.due_at.set(handled + WINDOW);
-        let gap = taken.div_f64(count as f64);
-        if gap > STREAM_GAP {
-            self.length.set(SHORTEST);
-            return 0;
-        }
-        let length = self.length.get();
-        if gap <= DENSE_GAP {
-            self.length.set((length * 2).min(LONGEST));
-        }
+    /// Looks at the messages since the last look. Returns the length of the wait, 0 if these messages were no stream, or
+    /// if too few of them came after the last wait.
+    fn look(&self, handled: u64, now: Instant) -> u32 {
+        let count = handled - self.handled.replace(handled);
+        let gap = now.saturating_duration_since(self.since.replace(now)).div_f64(count as f64);
+        let length = match self.length.get() {
+            _ if gap > STREAM_GAP => 0,
+            0 => SHORTEST,
+            last if count < expected(last) => 0,
+            last if gap <= DENSE_GAP => (last * 2).min(LONGEST),
+            last => last,
+        };
+        self.length.set(length);
+        self.due_at.set(handled + if length == 0 { REST } else { 1 });
         length
     }
 }
 
 #[cfg(all(test, not(any(pointsman_loom, pointsman_shuttle))))]
 mod tests {
-    use super::{DENSE_GAP, Duration, Gather, LONGEST, SHORTEST, STREAM_GAP, WINDOW};
+    use super::{DENSE_GAP, Duration, Gather, LONGEST, REST, SHORTEST, STREAM_GAP, expected};
 
-    /// The lengths of the waits where each window has `count` messages, `gap` apart.
-    fn lengths(gather: &Gather, handled: &mut u64, count: u64, gap: Duration, windows: usize) -> Vec<u32> {
-        (0..windows)
-            .map(|_| {
-                *handled += count;
-                assert!(gather.is_due(*handled));
-                let now = gather.since.get() + gap * u32::try_from(count).unwrap();
-                gather.length_at(*handled, now)
-            })
-            .collect()
+    /// The lengths of the waits where each look finds `count` messages more, `gap` apart.
+    fn lengths<const N: usize>(gather: &Gather, count: u32, gap: Duration) -> [u32; N] {
+        [(); N].map(|()| {
+            let handled = gather.handled.get() + u64::from(count);
+            assert!(gather.is_due(handled));
+            gather.look(handled, gather.since.get() + gap * count)
+        })
     }
 
     #[test]
     fn waits_grow_while_messages_are_dense() {
-        let (gather, mut handled) = (Gather::in_streams(), 0);
-        assert_eq!(lengths(&gather, &mut handled, 500, DENSE_GAP, 6), [16, 32, 64, 128, 256, 256]);
-        assert_eq!(lengths(&gather, &mut handled, 20, STREAM_GAP, 2), [LONGEST; 2], "as long as before");
+        let gather = Gather::in_streams();
+        assert_eq!(lengths(&gather, 500, DENSE_GAP), [32, 64, 128, 256, 256]);
+        assert_eq!(lengths(&gather, 20, STREAM_GAP), [LONGEST; 2], "as long as before");
     }
 
     #[test]
     fn messages_that_are_far_apart_are_not_waited_for() {
-        let (gather, mut handled) = (Gather::in_streams(), 0);
-        let apart = STREAM_GAP + Duration::from_nanos(1);
-        assert_eq!(lengths(&gather, &mut handled, WINDOW, apart, 3), [0; 3]);
-        assert_eq!(lengths(&gather, &mut handled, 1_000, DENSE_GAP, 2), [SHORTEST, 32]);
-        assert_eq!(lengths(&gather, &mut handled, WINDOW, Duration::from_millis(1), 1), [0]);
-        assert_eq!(lengths(&gather, &mut handled, WINDOW, DENSE_GAP, 1), [SHORTEST], "it begins anew");
+        let gather = Gather::in_streams();
+        assert_eq!(lengths(&gather, 256, STREAM_GAP + Duration::from_nanos(1)), [0; 3]);
+        assert_eq!(lengths(&gather, 1_000, DENSE_GAP), [SHORTEST, 64]);
+        assert_eq!(lengths(&gather, 16, Duration::from_millis(1)), [0]);
+        assert_eq!(lengths(&gather, 256, DENSE_GAP), [SHORTEST], "it begins anew");
     }
 
     #[test]
-    fn a_look_at_the_rate_is_due_once_in_a_window() {
-        let (gather, mut handled) = (Gather::in_streams(), 0);
-        assert!(!gather.is_due(WINDOW - 1) && gather.is_due(WINDOW));
-        lengths(&gather, &mut handled, WINDOW + 3, DENSE_GAP, 1);
-        assert!(!gather.is_due(2 * WINDOW + 2) && gather.is_due(2 * WINDOW + 3));
+    fn a_wait_that_brings_too_little_is_not_repeated_at_once() {
+        let gather = Gather::in_streams();
+        // A sender that waits for each answer: one message in each wait.
+        assert_eq!(lengths(&gather, 256, DENSE_GAP), [SHORTEST]);
+        assert_eq!(lengths(&gather, 1, DENSE_GAP), [0]);
+        assert!(!gather.is_due(gather.handled.get() + REST - 1), "most messages meet no wait");
+        // Senders with 15 messages outstanding.
+        assert_eq!(lengths(&gather, 256, DENSE_GAP), [SHORTEST]);
+        assert_eq!(lengths(&gather, 15, DENSE_GAP), [64, 128, 256, 0]);
+        assert_eq!([32, 64, 128, 256].map(expected), [4, 4, 8, 16]);
+    }
+
+    #[test]
+    fn a_look_is_due_after_messages_only() {
+        let gather = Gather::in_streams();
+        assert!(!gather.is_due(REST - 1) && gather.is_due(REST));
+        lengths::<1>(&gather, 300, DENSE_GAP);
+        assert!(!gather.is_due(300) && gather.is_due(301), "the first catch-up after a wait");
         assert!(!Gather::never().is_due(u64::MAX - 1));
     }
 }
