@@ -5,7 +5,7 @@
 //! nothing else is said.
 //!
 //! Seen to fail: the epoch flipped at every idle transition, or never (`idle_flips_only_with_chain`); a block
-//! recycled when `tail_block` has moved past it, whatever the observed index (`slow_sender_keeps_block`), or
+//! released when `tail_block` has moved past it, whatever the observed index (`slow_sender_keeps_block`), or
 //! at once (both `reclaim` models); `settled_block` moved over claims that are not published (both `slow_sender` models,
 //! `two_producers_reclaim`, `idle_flips_only_with_chain`); `tail_block` moved before `settled_block` is set, or without
 //! Release (an abort); a slot's stamp stored Relaxed (`two_senders_wake_once`); the token laid
@@ -278,7 +278,7 @@ fn slow_sender_keeps_block() {
     slow_sender("slow_sender_keeps_block", 6_900, 4);
 }
 
-/// Long enough for the first block to be recycled behind a sender that claims late.
+/// Long enough for the first block to be released behind a sender that claims late.
 #[test]
 fn slow_sender_sees_advance() {
     slow_sender("slow_sender_sees_advance", 31_000, 6);

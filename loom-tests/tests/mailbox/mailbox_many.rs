@@ -104,7 +104,7 @@ fn many_and_many_wake_once() {
     senders("many_and_many_wake_once", 2, 500, &[0..3, 3..5]);
 }
 
-/// A batch over three blocks against another sender, while the owner takes and recycles blocks. Bound 1: bound 2 takes
+/// A batch over three blocks against another sender, while the owner takes and releases blocks. Bound 1: bound 2 takes
 /// minutes, and 2.8 million executions.
 #[test]
 fn a_batch_keeps_its_blocks() {

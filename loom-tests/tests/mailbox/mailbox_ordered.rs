@@ -9,7 +9,7 @@
 //! moved messages count as handled (`a_move_makes_no_room`, `a_stop_waits`, the waiting sender); the next message
 //! to be moved is looked for at `head` (all); a message taken from the order wakes no waiting sender; a drain
 //! leaves out the order (`close_races_push_and_drain`); a slot's stamp stored Relaxed (`a_move_makes_no_room`).
-//! Not caught here: a block recycled whatever the observed index, which `slow_sender_keeps_block` in `mailbox.rs`
+//! Not caught here: a block released whatever the observed index, which `slow_sender_keeps_block` in `mailbox.rs`
 //! catches; `head` advanced Relaxed, held by argument alone.
 
 use crate::support::counted::{Counted, Tally};

@@ -754,7 +754,7 @@ fn a_routee_flooded_by_itself_takes_what_others_push() {
 // Caught: as above.
 #[test]
 fn a_routee_flooded_by_itself_takes_what_it_has_pushed() {
-    model("balancing_flood_races_own_push", &[10], 1, 2_700, || {
+    model("balancing_flood_races_own_push", &[10], 1, 1_850, || {
         let world = World::new(1);
         let routees = world.router.routees().expect("it runs");
         world.flood.pool.set(world.router.to_ref()).expect("once");
