@@ -6,7 +6,7 @@ pub use crate::core::ask_counts;
 pub use crate::dispatch::blocking::{BlockingPool, Settings as BlockingSettings};
 pub use crate::dispatch::on_demand::OnDemand;
 pub use crate::dispatch::pinned::PinnedThreads;
-pub use crate::dispatch::shared_queue;
+pub use crate::dispatch::{block_queue, shared_queue};
 pub use crate::util::reclaim::{
     Domain, Member, OnlineReader, Published, RetiredValue, Section, go_offline_here, go_online,
     process_domain, section,

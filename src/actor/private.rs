@@ -122,6 +122,12 @@ impl<M> Private<M> {
             .is_some_and(|extras| extras.receive_timeout.is_some() || extras.is_wanted.is_some())
     }
 
+    /// The actor's place at the queue that it shares with others; `None` if there is none, or the actor has left it.
+    #[inline]
+    pub(crate) fn taker(&self) -> Option<&Taker<M, Wakeup>> {
+        self.extras.as_ref()?.balanced.as_ref()?.taker.as_ref()
+    }
+
     /// The head index at which the next positioned control acts.
     pub(crate) fn next_position(&self) -> u64 {
         self.extras

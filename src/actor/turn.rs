@@ -92,9 +92,9 @@ pub(crate) struct ActorTurn<'a, A: Actor, F> {
     pub cell: &'a Cell<A, F>,
     pub row: &'a ThreadCounters,
     pub ctx: Context<A::Message>,
-    turn: &'a Turn,
+    pub(super) turn: &'a Turn,
     /// The number of messages that this turn may still handle.
-    left: u32,
+    pub(super) left: u32,
     /// Whether the actor shares a queue with others; `shared_queue_turn.rs` has the steps of such an actor.
     pub shares: bool,
     /// Whether a sender has woken this actor for a message in that queue, and the actor has not answered yet.

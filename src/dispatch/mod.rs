@@ -19,6 +19,7 @@ pub(crate) mod stepping; // actors run on the thread of a test
 pub(crate) mod on_demand; // threads that end while they have no actors
 pub(crate) mod threads; // joins threads that come and go
 pub(crate) mod shared_queue; // one queue in front of several actors
+pub(crate) mod block_queue; // messages between several pushers and several takers
 pub(crate) mod may_block; // whether the calling thread may wait
 
 pub use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};

@@ -5,8 +5,9 @@
 //!
 //! # No taker sleeps while there is something to take
 //! A taker that finds nothing *registers*: it marks its seat and puts an entry into the queue of the idle. The taker
-//! then looks once more, and sleeps. A sender pushes, then looks for an entry. Between the two halves of either side
-//! lies a `SeqCst` fence, so one side sees the other: the taker the message, or the sender the entry (invariant 10 of
+//! then looks once more, and sleeps. A sender pushes, then looks for an entry. Between the two halves of the taker's
+//! side lies a `SeqCst` fence; on the sender's side the claim of a place in the queue and the looks are `SeqCst`
+//! themselves. So one side sees the other: the taker the message, or the sender the entry (invariant 10 of
 //! the crate). The sender takes entries until it has *claimed* a taker, and wakes that taker. So no sender scans all
 //! takers, and two senders never claim the same taker.
 //!
@@ -28,8 +29,8 @@
 //! To wake a taker costs far more than to push, and when many messages are pushed at once, the woken takers find
 //! nothing. So senders wake one taker, and no other before that taker has [answered](SharedQueue::answer): the taker
 //! takes a message, takes the call back, and looks whether there is more. If there is more, the taker wakes the next. A
-//! taker that cannot take (it was suspended or stopped meanwhile) answers all the same. Here, too, a fence lies between
-//! the two halves of either side: if a sender sees the call and wakes no taker, the answer's look sees what that sender
+//! taker that cannot take (it was suspended or stopped meanwhile) answers all the same. The two sides are ordered as
+//! above: if a sender sees the call and wakes no taker, the answer's look sees what that sender
 //! has pushed.
 //!
 //! A woken taker must therefore run soon, and above all not behind the very handler that waits for another message of
@@ -49,15 +50,17 @@
 //! looks finds something, and the push goes on like any other. A displaced message belongs to the pusher alone.
 //!
 //! # What it costs
-//! A push is one push to the queue, a fence, and four loads: the number of takers, whether the queue of the idle is
-//! empty, and whether one is called. Either queue allocates a block for every 31 elements. A claim is one more pop, two
-//! exchanges and the wake; the answer is an exchange, a fence and a look.
+//! A push to a queue without a bound is one exchange, the message, and three loads: whether there are takers, twice, and
+//! whether any is idle. A take is one exchange ([`BlockQueue`]). Either queue allocates a block for every 31 elements. A
+//! claim is a pop from the queue of the idle, three exchanges and the wake; the answer is an exchange, a fence and a
+//! look. A push to a bounded queue has a fence, too.
 //!
 //! # Accepted limits
 //! Inside `pop`, both queues may wait briefly for a pusher that was preempted after it claimed a slot and before it
 //! filled the slot: a taker waits for a sender, a sender waits for a taker that registers. Many sleepers are woken one
 //! after the other.
 
+use crate::dispatch::block_queue::{BlockQueue, Cursor};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, ArrayQueue, CachePadded, Mutex, OnceLock, SegQueue, lock};
 use std::num::NonZeroUsize;
@@ -74,17 +77,24 @@ pub(crate) struct SharedQueue<M, W> {
     messages: OnceLock<Messages<M>>,
     /// An entry for each registered or stale seat, the longest idle first.
     idle: SegQueue<Arc<TakerSlot<W>>>,
-    /// Whether a taker was woken that has not answered yet, or is just being looked for. On cache lines of its own: it
-    /// changes with each call, and pushers read its neighbours.
-    is_called: CachePadded<AtomicBool>,
+    /// On cache lines of its own: it changes with each call, and pushers read its neighbours.
+    calls: CachePadded<Calls>,
     /// The number of takers that have joined and not left.
     taker_count: AtomicUsize,
     /// Held to join, to leave, and to empty a queue that has no takers.
     membership: Mutex<()>,
 }
 
+/// The part at which pushers look when they have pushed.
+struct Calls {
+    /// The number of entries in the queue of the idle, and of those that are about to be there.
+    idle_count: AtomicUsize,
+    /// Whether a taker was woken that has not answered yet, or is just being looked for.
+    is_called: AtomicBool,
+}
+
 enum Messages<M> {
-    Unbounded(SegQueue<M>),
+    Unbounded(BlockQueue<M>),
     Bounded { queue: ArrayQueue<M>, at_bound: AtBound },
 }
 
@@ -147,6 +157,7 @@ pub(crate) struct Taker<M, W> {
     queue: Arc<SharedQueue<M, W>>,
     seat: Arc<TakerSlot<W>>,
     registered: bool,
+    cursor: Cursor<M>,
 }
 
 impl<M, W: Wake> SharedQueue<M, W> {
@@ -155,7 +166,10 @@ impl<M, W: Wake> SharedQueue<M, W> {
         Self {
             messages: OnceLock::new(),
             idle: SegQueue::new(),
-            is_called: CachePadded::new(AtomicBool::new(false)),
+            calls: CachePadded::new(Calls {
+                idle_count: AtomicUsize::new(0),
+                is_called: AtomicBool::new(false),
+            }),
             taker_count: AtomicUsize::new(0),
             membership: Mutex::new(()),
         }
@@ -164,7 +178,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
     /// Says how much the queue holds, before a taker joins. The first call counts.
     pub(crate) fn open(&self, bound: Option<Bound>) {
         self.messages.get_or_init(|| match bound {
-            None => Messages::Unbounded(SegQueue::new()),
+            None => Messages::Unbounded(BlockQueue::new()),
             Some(Bound { capacity, at_bound }) => {
                 Messages::Bounded { queue: ArrayQueue::new(capacity.get()), at_bound }
             }
@@ -172,14 +186,16 @@ impl<M, W: Wake> SharedQueue<M, W> {
     }
 
     /// Adds a message, and wakes a taker if one sleeps and none is called.
-    #[inline]
     pub(crate) fn push(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
         let messages = match self.messages.get() {
             Some(messages) if self.has_takers() => messages,
             _ => return Err(Refused::NoTaker(message)),
         };
         match messages {
-            Messages::Unbounded(queue) => queue.push(message),
+            Messages::Unbounded(queue) => {
+                queue.push(message);
+                return Ok(self.pushed().map_or(Pushed::Queued, Pushed::Stranded));
+            }
             Messages::Bounded { queue, at_bound: AtBound::Refuse } => {
                 queue.push(message).map_err(Refused::Full)?;
             }
@@ -192,15 +208,45 @@ impl<M, W: Wake> SharedQueue<M, W> {
                 }
             }
         }
-        Ok(self.pushed().map_or(Pushed::Queued, Pushed::Stranded))
+        Ok(self.pushed_bounded().map_or(Pushed::Queued, Pushed::Stranded))
     }
 
-    /// Wakes a taker after a push. If there is no taker any more, returns all messages that were in the queue.
+    /// Pushes as [`push`](Self::push) does, and calls `queued` after the usual push: to an open queue without a bound,
+    /// which has takers. All other results go to `otherwise`: a result would be copied from one caller to the next, a
+    /// message's size and more.
+    #[inline(always)]
+    pub(crate) fn push_or<R>(
+        &self,
+        message: M,
+        queued: impl FnOnce() -> R,
+        otherwise: impl FnOnce(Result<Pushed<M>, Refused<M>>) -> R,
+    ) -> R {
+        match self.messages.get() {
+            Some(Messages::Unbounded(queue)) if self.has_takers() => {
+                queue.push(message);
+                match self.pushed() {
+                    None => queued(),
+                    Some(stranded) => otherwise(Ok(Pushed::Stranded(stranded))),
+                }
+            }
+            _ => otherwise(self.push(message)),
+        }
+    }
+
+    /// Wakes a taker after a push to the queue without a bound. If there is no taker any more, returns all messages that
+    /// were in the queue.
+    ///
+    /// The claim of the place in the queue was `SeqCst`, and so are the looks at the takers, the idle and the call. So
+    /// they stand in the one order of all such accesses and fences, the claim first; on the processors with strong
+    /// exchanges this costs nothing. Mirror of the fences in `register`, `uncount`, `answer` and `call`.
     #[inline]
     fn pushed(&self) -> Option<Vec<M>> {
-        // Ordering: SeqCst; between the push and the looks at the takers, the idle and the call; mirror of the fences
-        // in `register`, `leave`, `answer` and `call`.
-        fence(Ordering::SeqCst);
+        if crate::sync::EXPLORED {
+            // loom takes such accesses for Acquire and Release, and knows that order of fences alone.
+            // Ordering: SeqCst; between the push and the looks; mirror of the fences in `register`, `uncount`, `answer`
+            // and `call`.
+            fence(Ordering::SeqCst);
+        }
         if !self.has_takers() {
             let stranded = self.take_stranded();
             if !stranded.is_empty() {
@@ -211,10 +257,18 @@ impl<M, W: Wake> SharedQueue<M, W> {
         None
     }
 
+    /// As [`pushed`](Self::pushed), after a push to a bounded queue, whose orderings are its own.
+    fn pushed_bounded(&self) -> Option<Vec<M>> {
+        // Ordering: SeqCst; between the push and the looks at the takers, the idle and the call; mirror of the fences
+        // in `register`, `uncount`, `answer` and `call`.
+        fence(Ordering::SeqCst);
+        self.pushed()
+    }
+
     /// Wakes a taker after a push that took the place of `oldest`.
     #[cold]
     fn pushed_over(&self, oldest: M) -> Pushed<M> {
-        match self.pushed() {
+        match self.pushed_bounded() {
             None => Pushed::Displaced(oldest),
             Some(mut stranded) => {
                 stranded.insert(0, oldest);
@@ -246,8 +300,8 @@ impl<M, W: Wake> SharedQueue<M, W> {
     /// may be claimed again then, and one is if there is anything left.
     pub(crate) fn answer(&self) {
         // Ordering: Relaxed; the fence orders it.
-        self.is_called.swap(false, Ordering::Relaxed);
-        // Ordering: SeqCst; between taking the call back and the look at the queue; mirror of the fence in `push`.
+        self.calls.is_called.swap(false, Ordering::Relaxed);
+        // Ordering: SeqCst; between taking the call back and the look at the queue; mirror of the order in `pushed`.
         fence(Ordering::SeqCst);
         if !self.is_empty() {
             self.wake_one();
@@ -256,35 +310,50 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     #[inline]
     fn has_takers(&self) -> bool {
-        // Ordering: Relaxed; before a push this is a hint. After a push the fence orders this load behind the push.
-        self.taker_count.load(Ordering::Relaxed) > 0
+        // Ordering: SeqCst; behind the claim of a push, as `pushed` says. Before a push this is a hint.
+        self.taker_count.load(Ordering::SeqCst) > 0
     }
 
     #[inline]
-    fn pop(&self) -> Option<M> {
+    fn pop(&self, cursor: &Cursor<M>) -> Option<M> {
         match self.messages.get()? {
-            Messages::Unbounded(queue) => queue.pop(),
+            Messages::Unbounded(queue) => queue.pop(cursor),
             Messages::Bounded { queue, .. } => queue.pop(),
         }
     }
 
-    /// Wakes one taker that sleeps, unless one is called. The caller has executed a `SeqCst` fence since the push, or
-    /// the look at the queue, that this wake is for.
+    /// Wakes one taker that sleeps, unless one is called. The caller has executed a `SeqCst` fence or exchange since the
+    /// push, or the look at the queue, that this wake is for.
     #[inline]
     fn wake_one(&self) {
-        // Ordering: Relaxed; the fence orders it.
-        if !self.idle.is_empty() && !self.is_called.load(Ordering::Relaxed) {
+        // Ordering: SeqCst, both; as `pushed` says.
+        if self.has_idle() && !self.calls.is_called.load(Ordering::SeqCst) {
             self.call();
         }
     }
 
+    /// Returns whether there is an entry in the queue of the idle, or is about to be.
+    #[inline]
+    fn has_idle(&self) -> bool {
+        // Ordering: SeqCst; behind the claim of a push, as `pushed` says.
+        self.calls.idle_count.load(Ordering::SeqCst) != 0
+    }
+
+    /// Takes the entry of the longest idle.
+    fn pop_idle(&self) -> Option<Arc<TakerSlot<W>>> {
+        let seat = self.idle.pop()?;
+        // Ordering: Relaxed; a hint. A taker that has registered has counted its entry before its fence.
+        self.calls.idle_count.fetch_sub(1, Ordering::Relaxed);
+        Some(seat)
+    }
+
     fn call(&self) {
         loop {
-            // Ordering: Relaxed; as in `wake_one`.
-            if self.is_called.swap(true, Ordering::Relaxed) {
+            // Ordering: SeqCst; as in `wake_one`.
+            if self.calls.is_called.swap(true, Ordering::SeqCst) {
                 return;
             }
-            while let Some(seat) = self.idle.pop() {
+            while let Some(seat) = self.pop_idle() {
                 // Ordering: Release; pairs with the Acquire in `withdraw`: a taker that finds itself claimed sees the
                 // call and the message. The sender reads no data of the taker.
                 if seat.state.swap(AWAY, Ordering::Release) == REGISTERED {
@@ -294,9 +363,9 @@ impl<M, W: Wake> SharedQueue<M, W> {
             }
             // No taker sleeps. A sender that has pushed meanwhile and seen the call has left the look to this thread.
             // Ordering: Relaxed; the fence orders it.
-            self.is_called.swap(false, Ordering::Relaxed);
-            // Ordering: SeqCst; between taking the call back and the looks; mirror of the fences in `push` and
-            // `register`.
+            self.calls.is_called.swap(false, Ordering::Relaxed);
+            // Ordering: SeqCst; between taking the call back and the looks; mirror of the order in
+            // `pushed` and of the fence in `register`.
             fence(Ordering::SeqCst);
             if self.idle.is_empty() || self.is_empty() {
                 return;
@@ -313,13 +382,14 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Takes all messages. The caller holds the lock, and there are no takers.
     fn take_all(&self) -> Vec<M> {
-        std::iter::from_fn(|| self.pop()).collect()
+        let cursor = Cursor::new();
+        std::iter::from_fn(|| self.pop(&cursor)).collect()
     }
 
     /// Takes all entries if there are no takers. The entries are stale then, and must go now, since the value that
     /// wakes a taker may keep this queue alive. The caller holds the lock.
     fn entries_without_takers(&self, are_none: bool) -> Vec<Arc<TakerSlot<W>>> {
-        if are_none { std::iter::from_fn(|| self.idle.pop()).collect() } else { Vec::new() }
+        if are_none { std::iter::from_fn(|| self.pop_idle()).collect() } else { Vec::new() }
     }
 }
 
@@ -333,7 +403,7 @@ impl<M, W: Wake> Taker<M, W> {
             queue.taker_count.fetch_add(1, Ordering::Relaxed);
         }
         let seat = Arc::new(TakerSlot { state: AtomicU8::new(AWAY), wake });
-        Self { queue, seat, registered: false }
+        Self { queue, seat, registered: false, cursor: Cursor::new() }
     }
 
     /// Returns the queue.
@@ -344,7 +414,7 @@ impl<M, W: Wake> Taker<M, W> {
     /// Takes the next message.
     #[inline]
     pub(crate) fn take(&self) -> Option<M> {
-        self.queue.pop()
+        self.queue.pop(&self.cursor)
     }
 
     /// Says that this taker is about to sleep. Returns false if there is something to take after all.
@@ -361,9 +431,11 @@ impl<M, W: Wake> Taker<M, W> {
         if !reused {
             // There is no entry, so no other thread touches the state; a sender sees the mark through the entry.
             self.seat.state.swap(REGISTERED, Ordering::Relaxed);
+            // Ordering: Relaxed; the fence below orders it.
+            self.queue.calls.idle_count.fetch_add(1, Ordering::Relaxed);
             self.queue.idle.push(self.seat.clone());
         }
-        // Ordering: SeqCst; between the entry and the last look; mirror of the fence in `push`.
+        // Ordering: SeqCst; between the entry and the last look; mirror of the order in `pushed`.
         fence(Ordering::SeqCst);
         self.queue.is_empty()
     }
@@ -429,7 +501,7 @@ impl<M, W: Wake> Taker<M, W> {
     fn uncount(&self) -> bool {
         // Ordering: Relaxed; the fence orders it.
         let is_last = self.queue.taker_count.fetch_sub(1, Ordering::Relaxed) == 1;
-        // Ordering: SeqCst; between the count and the last look at the queue; mirror of the fence in `push`.
+        // Ordering: SeqCst; between the count and the last look at the queue; mirror of the order in `pushed`.
         fence(Ordering::SeqCst);
         is_last
     }

@@ -31,6 +31,13 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// The number of messages that were taken out, in a queue with several takers. Such a queue has no other use for
+    /// this place: it observes nothing.
+    #[inline(always)]
+    pub(crate) fn taken(&self) -> &AtomicU64 {
+        &self.observed
+    }
+
     /// # Safety
     /// `this` is a block that the caller reached through its chain between claim and publish, or owns.
     #[inline(always)]

@@ -17,6 +17,7 @@ use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::{Initial, MakeWith, NewRoutee, RouteeSettings, RouterPlan};
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
+use crate::routing::router_info::RouterInfo;
 use crate::sync::Arc;
 use crate::util::panic::Guarded;
 use std::fmt;
@@ -65,12 +66,16 @@ use std::sync::Arc as StdArc;
 ///
 /// # Cost
 ///
-/// A `tell` pushes to the queue, executes a memory fence, and looks whether a routee is idle. If so, it wakes the
-/// routee that has been idle longest, and scans none. A `tell` wakes a single routee: before the woken routee handles
-/// its message, it wakes the next if there is more. The queue allocates a block for every 31 messages, as does the list
-/// of the idle for every 31 times that a routee falls idle; a bounded queue allocates all its room at once. A routee
-/// that has taken 16 messages in a row waits for 64 spin hints before the next, a microsecond or two, if fewer than 64
-/// are there. Without that wait a push costs twice as much where routees take each message as soon as it comes. All
+/// A `tell` pushes to the queue and looks whether a routee is idle. If so, it wakes the routee that has been idle
+/// longest, and scans none. A `tell` wakes a single routee: before the woken routee handles its message, it wakes the
+/// next if there is more. A queue without a bound uses a block for every 31 messages, and fewer if they are large;
+/// blocks are used again. The list of the idle allocates one for every 31 times that a routee falls idle. A bounded
+/// queue allocates all its room at once, and a `tell` to it executes a memory fence.
+///
+/// A routee that has taken 16 messages in a row waits for 64 spin hints before the next, one to three microseconds, if
+/// fewer than 64 are there. A routee that has taken 4 messages since its last wait and finds the queue empty waits as
+/// long before it falls idle. Without these waits a push costs twice as much where routees take each message as soon as
+/// it comes. A sender that has lost the place in the queue to another sender waits, too, for one to 64 spin hints. All
 /// senders write to the same place, which other routers avoid. Taking a message, and waking a routee, may wait briefly
 /// for a thread that was preempted in the middle of adding to the queue, or to the list.
 ///
@@ -231,22 +236,49 @@ pub(crate) fn check_queue(queue: &Mailbox) -> Result<(), MailboxFault> {
 }
 
 impl<M: Send + 'static> Balancing<M> {
-    /// Counts a message that the full queue drops. No delivery is open any more: `forget_open` was called before.
+    /// Pushes a message that is counted as sent and is in no account, as [`route`](RoutingLogic::route) does for a
+    /// message in an account. Calls `queued` after the usual push, and `otherwise` with any other result, of which
+    /// [`finish`](Self::finish) takes care.
+    #[inline(always)]
+    pub(crate) fn push_directly<R>(
+        &self,
+        message: M,
+        queued: impl FnOnce() -> R,
+        otherwise: impl FnOnce(Result<Pushed<M>, Refused<M>>) -> R,
+    ) -> R {
+        self.queue.push_or(message, queued, otherwise)
+    }
+
+    /// Accounts for the messages that a push has removed from the queue, or that the full queue drops. The messages are
+    /// in no account any more. Returns the error for the sender if the message was refused.
+    pub(crate) fn finish(
+        pushed: Result<Pushed<M>, Refused<M>>,
+        router: &RouterInfo,
+    ) -> Result<(), SendError<M>> {
+        match pushed {
+            Ok(Pushed::Queued) => {}
+            Ok(Pushed::Displaced(oldest)) => Self::drop_by_policy(oldest, router),
+            Ok(Pushed::Stranded(messages)) => Self::stranded(messages, router),
+            Err(Refused::ToDrop(message)) => Self::drop_by_policy(message, router),
+            Err(Refused::Full(message)) => return Err(SendError::Full(message)),
+            Err(Refused::NoTaker(message)) => return Err(SendError::NoRoutee(message)),
+        }
+        Ok(())
+    }
+
+    /// Counts a message that the full queue drops.
     #[cold]
-    fn drop_by_policy(message: M, cx: &RouteContext<'_>) {
-        cx.counters().dropped(1);
-        let head = cx.head();
-        head.core()
-            .system
-            .dead_letters()
-            .publish_dead_letter(message, DeadLetterReason::Dropped, || head.path());
+    fn drop_by_policy(message: M, router: &RouterInfo) {
+        router.counters().dropped(1);
+        let head = &router.head;
+        router.system.dead_letters().publish_dead_letter(message, DeadLetterReason::Dropped, || head.path());
     }
 
     /// The last routee has left while the message was pushed.
     #[cold]
-    fn stranded(messages: Vec<M>, cx: &RouteContext<'_>) {
+    fn stranded(messages: Vec<M>, router: &RouterInfo) {
         for message in messages {
-            cx.head().core().system.dead_letter(cx.counters(), cx.head(), message);
+            router.system.dead_letter(router.counters(), &router.head, message);
         }
     }
 }
@@ -257,31 +289,17 @@ impl<M: Send + 'static> RoutingLogic<M> for Balancing<M> {
         None
     }
 
-    #[inline]
     fn route(&self, message: M, routees: &Routees<M>, cx: &RouteContext<'_>) -> Result<(), SendError<M>> {
         if routees.is_empty() {
             // Routees that leave empty the queue before they end, so it must not be filled any more.
             return Err(SendError::NoRoutee(message));
         }
-        match self.queue.push(message) {
-            Ok(pushed) => {
-                // The routee that takes the message from the queue accounts for it.
-                cx.forget_open();
-                match pushed {
-                    Pushed::Queued => {}
-                    Pushed::Displaced(oldest) => Self::drop_by_policy(oldest, cx),
-                    Pushed::Stranded(messages) => Self::stranded(messages, cx),
-                }
-                Ok(())
-            }
-            Err(Refused::Full(message)) => Err(SendError::Full(message)),
-            Err(Refused::ToDrop(message)) => {
-                cx.forget_open();
-                Self::drop_by_policy(message, cx);
-                Ok(())
-            }
-            Err(Refused::NoTaker(message)) => Err(SendError::NoRoutee(message)),
+        let pushed = self.queue.push(message);
+        if let Ok(_) | Err(Refused::ToDrop(_)) = &pushed {
+            // The routee that takes the message from the queue accounts for it, or `finish` does.
+            cx.forget_open();
         }
+        Self::finish(pushed, cx.router())
     }
 
     /// The load is the length of the queue, and idle only if a routee is idle.

@@ -110,7 +110,7 @@ impl<'a> RouteContext<'a> {
     }
 
     #[inline]
-    fn router(&self) -> &'a RouterInfo {
+    pub(super) fn router(&self) -> &'a RouterInfo {
         self.open.account.router
     }
 

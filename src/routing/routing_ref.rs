@@ -17,7 +17,9 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
+use crate::dispatch::shared_queue;
 use crate::mailbox::state::MailboxState;
+use crate::routing::balancing::Balancing;
 use crate::routing::logic;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::direct_select::{select_directly, selects_directly};
@@ -29,6 +31,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::thread_context::hops::HopGuard;
 use crate::util::reclaim;
 use crate::util::reclaim::Published;
+use std::any::Any;
 use std::sync::Arc as StdArc;
 
 /// The part of a router that its references, its handle and its head share, and that changes while it routes.
@@ -37,6 +40,8 @@ pub(crate) struct SharedRouter<M: Send + 'static> {
     pub table: Published<Routees<M>>,
     /// The router has stopped: everything sent to it is a dead letter.
     closed: AtomicBool,
+    /// Whether the present table has routees: all that a logic without a choice asks of the table.
+    has_routees: AtomicBool,
     pub info: StdArc<RouterInfo>,
 }
 
@@ -50,12 +55,21 @@ impl<M: Send + 'static> SharedRouter<M> {
         let number = head.uid();
         let found_empty = found_empty.map(Box::new);
         let info = StdArc::new(RouterInfo { resizing, found_empty, ..RouterInfo::new::<M>(head, number) });
-        Self { table, closed: AtomicBool::new(false), info }
+        Self { table, closed: AtomicBool::new(false), has_routees: AtomicBool::new(false), info }
     }
 
     /// Publishes a table.
     pub(crate) fn replace(&self, table: Routees<M>) {
+        // Ordering: Release; pairs with the Acquire in `has_routees`: a sender that sees routees sees what made them.
+        self.has_routees.store(!table.is_empty(), Ordering::Release);
         self.table.replace(table);
+    }
+
+    /// Returns whether the present table has routees.
+    #[inline]
+    fn has_routees(&self) -> bool {
+        // Ordering: Acquire; pairs with the Release in `replace`.
+        self.has_routees.load(Ordering::Acquire)
     }
 
     /// Refuses everything from now on, and lets go of the routees.
@@ -193,6 +207,38 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         )
     }
 
+    /// Routes a message to a balancing pool: pushes it to the queue that the routees share. Nothing runs before the
+    /// message is in the queue, and no routee is chosen, so the message needs no account, no hop and no table. All other
+    /// results of the push are settled on a way of their own, with the hop.
+    #[inline(always)]
+    fn deliver_to_queue(&self, balancing: &Balancing<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        // A router behind a router counts its hop. Routees that leave empty the queue before they end, so it must not
+        // be filled any more when the table is empty.
+        if !HopGuard::is_outermost() || !self.shared.has_routees() {
+            return self.deliver_by_logic(message);
+        }
+        balancing.push_directly(message, || Ok(DeliveryStatus::Passed), |pushed| self.finish_queued(pushed))
+    }
+
+    /// Handles all cases but the usual push to the queue that routees share.
+    #[inline(never)]
+    fn finish_queued(
+        &self,
+        pushed: Result<shared_queue::Pushed<M>, shared_queue::Refused<M>>,
+    ) -> Result<DeliveryStatus, SendError<M>> {
+        match pushed {
+            Ok(shared_queue::Pushed::Queued) => Ok(DeliveryStatus::Passed),
+            // The table may have changed, or change soon: the usual way looks at it.
+            Err(shared_queue::Refused::NoTaker(message)) => self.deliver_by_logic(message),
+            pushed => {
+                // User code may run: the drop of a message, or a subscriber of dead letters. There is always a hop left:
+                // this is the outermost router.
+                let _hop = HopGuard::take();
+                Balancing::finish(pushed, &self.shared.info).map(|()| DeliveryStatus::Passed)
+            }
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn deliver_by_logic(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
@@ -280,9 +326,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> OwnRecipient<M> for Routing<M, L> {
     #[inline]
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         if selects_directly::<L>() {
-            self.deliver_directly(message)
-        } else {
-            self.deliver_by::<ByLogic>(message)
+            return self.deliver_directly(message);
+        }
+        // Known when the program is compiled, too.
+        let logic: &dyn Any = &*self.logic;
+        match logic.downcast_ref::<Balancing<M>>() {
+            Some(balancing) => self.deliver_to_queue(balancing, message),
+            None => self.deliver_by::<ByLogic>(message),
         }
     }
 

@@ -32,6 +32,24 @@ fn spawn_sinks(stage: &Stage, count: usize) -> Vec<ActorRef<Words>> {
     (0..count).map(|_| stage.system.spawn(|| Sink).expect("the system lives")).collect()
 }
 
+/// Counts what sinks behind `sink` do with the messages of one turn.
+fn count_receives(stage: &Stage, sink: ActorRef<Words>) {
+    for mark in [0, TOGGLE] {
+        let sink = sink.clone();
+        stage.run(move |_| {
+            sink.tell([0, mark]);
+            (1..OPERATIONS).for_each(|number| sink.tell([number, 0]));
+            sink.tell([0, mark]);
+        });
+    }
+}
+
+/// Spawns a balancing pool of sinks.
+fn balancing_pool(stage: &Stage, size: usize) -> ActorRef<Words> {
+    let plan = stage.system.router("balancing").balancing_pool(size, |_| Sink);
+    plan.spawn().expect("a free name").to_ref()
+}
+
 /// Counts tells to a pool by a logic.
 fn count_routed(logic: impl RoutingLogic<Words>) {
     let stage = Stage::new();
@@ -81,14 +99,15 @@ fn tell_many() {
 fn receive() {
     let stage = Stage::new();
     let sink = spawn_sinks(&stage, 1).remove(0);
-    for mark in [0, TOGGLE] {
-        let sink = sink.clone();
-        stage.run(move |_| {
-            sink.tell([0, mark]);
-            (1..OPERATIONS).for_each(|number| sink.tell([number, 0]));
-            sink.tell([0, mark]);
-        });
-    }
+    count_receives(&stage, sink);
+    stage.end();
+}
+
+// The routee of a balancing pool takes from the queue of the pool.
+#[library_benchmark]
+fn receive_balancing() {
+    let stage = Stage::new();
+    count_receives(&stage, balancing_pool(&stage, 1));
     stage.end();
 }
 
@@ -138,6 +157,16 @@ fn routed_consistent_hashing() {
 #[library_benchmark]
 fn routed_broadcast() {
     count_routed(Broadcast);
+}
+
+// A balancing pool, of which one routee was woken.
+#[library_benchmark]
+fn routed_balancing() {
+    let stage = Stage::new();
+    let reference = balancing_pool(&stage, ROUTEES);
+    let routees = vec![reference.clone()];
+    count_sends(&stage, routees, move |number| reference.tell([number, number]));
+    stage.end();
 }
 
 #[library_benchmark]
@@ -214,6 +243,7 @@ library_benchmark_group!(
         tell_in_turn,
         tell_many,
         receive,
+        receive_balancing,
         ping_pong,
         routed_round_robin,
         routed_round_robin_exact,
@@ -223,6 +253,7 @@ library_benchmark_group!(
         routed_two_choices,
         routed_consistent_hashing,
         routed_broadcast,
+        routed_balancing,
         routed_by_value,
         ask_from_actor,
         ask_on_calling_thread,

@@ -4,6 +4,7 @@
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod balancing;
+mod block_queue;
 mod empty_pool;
 mod logics;
 mod resizer;
