@@ -226,7 +226,7 @@ fn end(queue: &Queue, workers: &[&Arc<Worker>]) -> usize {
 // Caught: no fence in `push`; no fence in `register`; `register` that does not look again.
 #[test]
 fn a_push_races_the_park() {
-    model("balancing_push_races_park", &[1, 10], 3, 10, || {
+    model("balancing_push_races_park", &[1, 10], 3, 100, || {
         let queue = queue();
         let worker = Worker::join(&queue);
         let pusher = pusher(&queue, 1);
@@ -239,7 +239,7 @@ fn a_push_races_the_park() {
 // Bound 3: three threads, few steps each.
 #[test]
 fn two_pushers_wake_two_takers() {
-    model("balancing_two_pushers_two_takers", &[1, 10], 3, 3_500, || {
+    model("balancing_two_pushers_two_takers", &[1, 10], 3, 60_000, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
@@ -253,7 +253,7 @@ fn two_pushers_wake_two_takers() {
 // one entry and gives up if it is stale.
 #[test]
 fn a_claimed_taker_that_is_suspended_hands_on() {
-    model("balancing_suspend_hands_on", &[1, 10], 3, 50, || {
+    model("balancing_suspend_hands_on", &[1, 10], 3, 58, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         let pusher = pusher(&queue, 1);
@@ -267,7 +267,7 @@ fn a_claimed_taker_that_is_suspended_hands_on() {
 // Caught: `leave` that wakes nobody.
 #[test]
 fn a_claimed_taker_that_leaves_hands_on() {
-    model("balancing_leave_hands_on", &[1, 10], 3, 50, || {
+    model("balancing_leave_hands_on", &[1, 10], 3, 4_500, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         let pusher = pusher(&queue, 1);
@@ -283,7 +283,7 @@ fn a_claimed_taker_that_leaves_hands_on() {
 // locks of the stand-in make up.
 #[test]
 fn a_push_races_the_end_of_the_last_taker() {
-    model("balancing_push_races_last_leave", &[1], 3, 50, || {
+    model("balancing_push_races_last_leave", &[1], 3, 1_600, || {
         let queue = queue();
         let worker = Worker::asleep(&queue);
         let pusher = pusher(&queue, 2);
@@ -298,7 +298,7 @@ fn a_push_races_the_end_of_the_last_taker() {
 // Bound 3: two threads.
 #[test]
 fn the_last_taker_that_leaves_when_empty_leaves_nothing() {
-    model("balancing_push_races_leave_when_empty", &[1], 3, 20, || {
+    model("balancing_push_races_leave_when_empty", &[1], 3, 5_500, || {
         let queue = queue();
         let worker = Worker::asleep(&queue);
         let pusher = pusher(&queue, 2);
@@ -314,7 +314,7 @@ fn the_last_taker_that_leaves_when_empty_leaves_nothing() {
 // Bound 3: three threads, few steps each. What was pushed before anybody leaves is handled.
 #[test]
 fn of_two_that_leave_when_empty_the_last_takes_all() {
-    model("balancing_two_leave_when_empty", &[1], 3, 55, || {
+    model("balancing_two_leave_when_empty", &[1], 3, 600, || {
         let queue = queue();
         let workers = [Worker::join(&queue), Worker::join(&queue)];
         assert_eq!(push(&queue, 2).refused, 0);
@@ -335,7 +335,7 @@ fn of_two_that_leave_when_empty_the_last_takes_all() {
 // is not counted again; a last taker that leaves the queue as it is; a sender that does not look for takers after its push.
 #[test]
 fn one_that_leaves_unless_it_is_the_last_races_the_end_of_the_other() {
-    model("balancing_leave_when_empty_races_leave", &[1], 3, 1_500, || {
+    model("balancing_leave_when_empty_races_leave", &[1], 3, 11_000, || {
         let queue = queue();
         let (leaving, ending) = (Worker::join(&queue), Worker::join(&queue));
         assert_eq!(push(&queue, 1).refused, 0);
@@ -356,7 +356,7 @@ fn one_that_leaves_unless_it_is_the_last_races_the_end_of_the_other() {
 // Bound 3: two threads beside main, which waits; two messages, of which the second is pushed while one is called.
 #[test]
 fn whoever_is_called_wakes_the_next_if_there_is_more() {
-    model("balancing_call_chain", &[1, 10], 3, 50, || {
+    model("balancing_call_chain", &[1, 10], 3, 21_000, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         let pusher = pusher(&queue, 1);
@@ -371,7 +371,7 @@ fn whoever_is_called_wakes_the_next_if_there_is_more() {
 // Caught: `answer` without its fence, or that does not look.
 #[test]
 fn whoever_is_called_leaves_the_rest_to_another_while_it_is_at_work() {
-    model("balancing_answer_races_push", &[1, 10], 3, 50, || {
+    model("balancing_answer_races_push", &[1, 10], 3, 8_800, || {
         let queue = queue();
         let workers = [Worker::asleep(&queue), Worker::asleep(&queue)];
         workers[0].order.store(TAKE_ONE, Ordering::Release);
@@ -388,7 +388,7 @@ fn whoever_is_called_leaves_the_rest_to_another_while_it_is_at_work() {
 // Bound 3: two threads. The sender that finds nobody has taken the call while the other one pushed.
 #[test]
 fn a_call_for_nobody_hides_no_taker_that_registers() {
-    model("balancing_call_for_nobody", &[1, 10], 3, 50, || {
+    model("balancing_call_for_nobody", &[1, 10], 3, 16_000, || {
         let queue = queue();
         let gone = Worker::asleep(&queue);
         let worker = Worker::join(&queue);
@@ -408,7 +408,7 @@ fn a_call_for_nobody_hides_no_taker_that_registers() {
 // Caught: `take_stranded` without its second look at the takers; `leave` that empties the queue after the lock.
 #[test]
 fn what_is_pushed_for_a_new_taker_is_not_emptied_by_a_sender() {
-    model("balancing_open_again_sender", &[1], 3, 500, || {
+    model("balancing_open_again_sender", &[1], 3, 1_400, || {
         let queue = queue();
         let old = Worker::asleep(&queue);
         let early = pusher(&queue, 1);
@@ -430,7 +430,7 @@ fn what_is_pushed_for_a_new_taker_is_not_emptied_by_a_sender() {
 // Caught: `leave` that empties the queue after the lock.
 #[test]
 fn what_is_pushed_for_a_new_taker_is_not_emptied_by_the_old_one() {
-    model("balancing_open_again_taker", &[1], 3, 50, || {
+    model("balancing_open_again_taker", &[1], 3, 740, || {
         let queue = queue();
         let old = Worker::asleep(&queue);
         let leaves = {
@@ -449,7 +449,7 @@ fn what_is_pushed_for_a_new_taker_is_not_emptied_by_the_old_one() {
 // Bound 3: two threads.
 #[test]
 fn a_bounded_queue_refuses_only_when_it_is_full() {
-    model("balancing_bounded", &[1, 10, 18], 3, 20, || {
+    model("balancing_bounded", &[1, 10, 18], 3, 200, || {
         let queue = queue_of(Some(Bound { capacity: NonZeroUsize::MIN, at_bound: AtBound::Refuse }));
         let worker = Worker::join(&queue);
         let pusher = pusher(&queue, 2);
@@ -469,7 +469,7 @@ const ONE_DROPS_OLDEST: Option<Bound> =
 // message makes up for.
 #[test]
 fn a_full_queue_displaces_the_oldest_and_keeps_the_newest() {
-    model("balancing_displaces_oldest", &[1, 10], 3, 90, || {
+    model("balancing_displaces_oldest", &[1, 10], 3, 350, || {
         let queue = queue_of(ONE_DROPS_OLDEST);
         let worker = Worker::join(&queue);
         // Full, and nobody has looked yet.
@@ -487,7 +487,7 @@ fn a_full_queue_displaces_the_oldest_and_keeps_the_newest() {
 // Caught: a displacing push that loses what it displaces, also where it finds no taker.
 #[test]
 fn a_displacing_push_races_the_end_of_the_last_taker() {
-    model("balancing_displacing_races_last_leave", &[1], 3, 1_000, || {
+    model("balancing_displacing_races_last_leave", &[1], 3, 1_600, || {
         let queue = queue_of(ONE_DROPS_OLDEST);
         let worker = Worker::join(&queue);
         let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
@@ -508,7 +508,7 @@ fn a_displacing_push_races_the_end_of_the_last_taker() {
 // `register`.
 #[test]
 fn a_stale_entry_is_used_again() {
-    model("balancing_stale_entry", &[1, 10], 3, 11_100, || {
+    model("balancing_stale_entry", &[1, 10], 3, 100_000, || {
         let queue = queue();
         let worker = Worker::asleep(&queue);
         let pushers = [pusher(&queue, 1), pusher(&queue, 1)];
@@ -522,7 +522,7 @@ fn a_stale_entry_is_used_again() {
 // Caught: a sender that takes one entry and gives up if it is stale.
 #[test]
 fn takers_come_and_go_while_messages_come() {
-    model("balancing_resize", &[1, 10], 2, 100, || {
+    model("balancing_resize", &[1, 10], 2, 33_000, || {
         let queue = queue();
         let leaving = Worker::asleep(&queue);
         let pusher = pusher(&queue, 2);
@@ -650,7 +650,7 @@ impl World {
 // sleeps without a registration.
 #[test]
 fn two_senders_and_a_whole_pool() {
-    model("balancing_whole_pool", &[1, 10], 3, 1_400, || {
+    model("balancing_whole_pool", &[1, 10], 3, 6_800, || {
         let world = World::new(1);
         let sender = world.tell(1);
         world.router.tell(2u32);
@@ -664,7 +664,7 @@ fn two_senders_and_a_whole_pool() {
 // Caught: as above.
 #[test]
 fn the_end_of_a_routee_races_a_send() {
-    model("balancing_routee_stop_races_send", &[1, 10], 3, 11_700, || {
+    model("balancing_routee_stop_races_send", &[1, 10], 3, 13_000, || {
         let world = World::new(2);
         let routees = world.router.routees().expect("it runs");
         let sender = world.tell(1);
@@ -680,7 +680,7 @@ fn the_end_of_a_routee_races_a_send() {
 // Caught: as above.
 #[test]
 fn the_failure_of_a_routee_races_a_send() {
-    model("balancing_failure_races_send", &[1, 10], 3, 1_300, || {
+    model("balancing_failure_races_send", &[1, 10], 3, 6_400, || {
         let world = World::new(1);
         let sender = world.tell(1);
         world.router.tell(13u32);
@@ -695,7 +695,7 @@ fn the_failure_of_a_routee_races_a_send() {
 // of its own instead of sleep; one that sleeps without a registration.
 #[test]
 fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
-    model("balancing_own_message_races_send", &[1, 10], 1, 100, || {
+    model("balancing_own_message_races_send", &[1, 10], 1, 5_800, || {
         let world = World::new(2);
         let routees = world.router.routees().expect("it runs");
         let own = [2, 14].map(|number: u32| {
@@ -714,7 +714,7 @@ fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
 // Caught: a sender that does not look for takers after its push.
 #[test]
 fn the_end_of_the_router_races_a_send() {
-    model("balancing_router_stop_races_send", &[1], 3, 10_900, || {
+    model("balancing_router_stop_races_send", &[1], 3, 14_000, || {
         let world = World::new(1);
         let sender = {
             let router = world.router.to_ref();
