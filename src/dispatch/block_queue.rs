@@ -364,7 +364,8 @@ mod tests {
             all.sort_unstable();
             assert!(all.iter().copied().eq(0..MESSAGES), "of {pusher}: {}", all.len());
         }
-        assert!(queue.is_empty() && queue.len() == 0);
+        assert!(queue.is_empty());
+        assert_eq!(queue.len(), 0);
     }
 
     #[test]
