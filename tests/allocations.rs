@@ -460,6 +460,10 @@ fn tells<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     };
     let driver = system.actor(&format!("driver-{WORDS}")).dispatcher("one").spawn(recipe);
     let driver: ActorRef<Drive<WORDS>> = driver.expect("a free name");
+    // What starts the driver is sent from here and handled there, so its blocks gather in the other thread.
+    flood::<Drive<WORDS>, _>(system, &format!("drives-{WORDS}"), |held, _| {
+        held.tell(Drive::Step(Step::Echo))
+    });
     let on_one = ways::<WORDS>(system, "one", None, 1);
     settle(system, &format!("one-{WORDS}"), &on_one);
     for way in &on_one {

@@ -151,7 +151,7 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Sends as [`send_undeferred`](Self::send_undeferred) does, where waits for room may be [deferred](deferred_send::put_off).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_putting_off(&self, message: M) -> Result<(), SendError<M>> {
         self.count_and_send::<true>(message)
     }

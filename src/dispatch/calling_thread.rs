@@ -70,6 +70,7 @@ pub(crate) fn is_in_turn() -> bool {
 }
 
 /// Runs one turn; returns the task if there is more to do.
+#[inline(always)]
 fn run((task, limits): Waiting) -> Option<Waiting> {
     let turn = Turn::new(limits.throughput).with_deadline(limits.deadline);
     match task.run(&turn) {
@@ -84,6 +85,7 @@ fn run((task, limits): Waiting) -> Option<Waiting> {
 }
 
 /// Queues `again` behind all other tasks, and returns the task that has waited longest.
+#[inline(always)]
 fn next(mut again: Option<Waiting>) -> Option<Waiting> {
     let next = QUEUE.try_with(|queue| {
         let mut queue = queue.borrow_mut();

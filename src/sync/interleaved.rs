@@ -142,11 +142,6 @@ impl<T> SegQueue<T> {
         step();
         self.0.is_empty()
     }
-
-    pub fn len(&self) -> usize {
-        step();
-        self.0.len()
-    }
 }
 
 pub mod alloc {

@@ -108,6 +108,7 @@ pub(crate) fn with_hops<R>(count: u32, send: impl FnOnce() -> R) -> R {
 
 /// Runs code that is no part of the send in progress on this thread: a turn on the thread of a sender. Each send of
 /// that code is an outermost send.
+#[inline(always)]
 pub(crate) fn apart<R>(run: impl FnOnce() -> R) -> R {
     struct Back(u32);
     impl Drop for Back {

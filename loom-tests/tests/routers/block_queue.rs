@@ -31,6 +31,7 @@ fn taker(queue: &Arc<BlockQueue<usize>>, count: usize) -> thread::JoinHandle<Vec
 }
 
 /// All that was taken, and what is left.
+#[expect(clippy::len_zero, reason = "the two are compared")]
 fn all(queue: &BlockQueue<usize>, taken: Vec<Vec<usize>>) -> Vec<usize> {
     let mut all = taken.concat();
     assert_eq!(queue.is_empty(), queue.len() == 0);
