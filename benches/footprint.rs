@@ -9,16 +9,17 @@
 //! | the rest of the gate: word, tail block, indices, cursor, lane | 72 |
 //! | inline slot: stamp and message | 24 |
 //! | policy of the mailbox, and the block from which late senders start: a pointer each | 16 |
-//! | core: name 24, children 24, what to do when full 16, system, parent, strategy, own home 8 each, 24 of numbers | 120 |
+//! | core: system, parent, settings of its own, children and the number of the name 8 each, 24 of numbers and marks | 64 |
 //! | what only turns touch; the extras are allocated when needed | 16 |
+//! | the positions in routers that the actor sends through; allocated when needed | 8 |
 //! | state and the tag that says whether it is there | 72 |
 //! | recipe, which captures nothing here | 1 |
-//! | **the cell, in whole lines** | **384** |
-//! | its place in the parent's list, which doubles | 16 to 32 |
-//! | what glibc 2.36 loses to an alignment of 64 | 128 |
+//! | **the cell, in whole lines** | **320** |
+//! | its place in the parent's list, which doubles | 8 to 16 |
+//! | the head and the rest of a piece of 256 KiB, for each of its cells | 1 |
 //!
-//! The last row is a quarter of the whole: `posix_memalign` asks for 96 bytes more, cuts the fragments off, and
-//! nobody needs fragments of that size. Memory for cells that is cut from larger pieces would save it.
+//! A name that was given, a strategy, a policy for a full mailbox, a number in a pool and a placement of its own lie in a
+//! box of their own, and so does the list of children.
 
 use pointsman::prelude::*;
 use std::process::ExitCode;

@@ -120,7 +120,13 @@
 #![cfg_attr(
     docsrs,
     feature(doc_cfg),
-    doc(auto_cfg(hide(pointsman_loom, pointsman_shuttle, pointsman_mirror, pointsman_tsan)))
+    doc(auto_cfg(hide(
+        pointsman_loom,
+        pointsman_shuttle,
+        pointsman_mirror,
+        pointsman_asan,
+        pointsman_tsan
+    )))
 )]
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 #![cfg_attr(not(any(pointsman_loom, pointsman_shuttle)), deny(unreachable_pub))]

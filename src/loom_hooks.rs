@@ -31,6 +31,7 @@ pub use crate::scheduler::worker::Worker;
 pub use crate::sync::explore::explore;
 pub use crate::time::alarm::{AlarmKey, Alarms};
 pub use crate::util::per_thread::PerThread;
+pub use crate::util::slabs::{Slabs, ThreadPlaces};
 pub mod sync {
     pub use crate::sync::{Arc, asymmetric_fence, atomic, cell, thread};
 }

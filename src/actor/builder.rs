@@ -3,8 +3,8 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::recipe::{ByContext, IntoActor};
-use crate::actor::spawn::{Plan, spawn_cell, stash_limit};
+use crate::actor::recipe::{ByContext, IntoActor, Recipe};
+use crate::actor::spawn::{Plan, spawn_cell, spawn_default, stash_limit};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dispatchers::INTERNAL;
@@ -74,7 +74,7 @@ impl<M: Send + 'static> Context<M> {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        ActorBuilder::new(Ok(self.me().any_local()), None).spawn(recipe)
+        spawn_default::<A, _>(Ok(self.me().any_local()), without_context(recipe))
     }
 }
 
@@ -97,23 +97,13 @@ impl SystemRef {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        ActorBuilder::new(self.core().user(), None).spawn(recipe)
+        spawn_default::<A, _>(self.core().user(), without_context(recipe))
     }
 }
 
 impl ActorBuilder {
     pub(crate) fn new(parent: Result<AnyActorRef, String>, name: Option<&str>) -> Self {
-        Self {
-            plan: Plan {
-                parent,
-                name: name.map(str::to_owned),
-                dispatcher: None,
-                mailbox: MailboxKind::Chosen(None),
-                on_failure: None,
-                routee_index: 0,
-                stash_capacity: None,
-            },
-        }
+        Self { plan: Plan::new(parent, name.map(str::to_owned)) }
     }
 
     /// Prepares the builder for an actor of the engine: it ignores the user's settings for mailboxes and paths, and
@@ -182,13 +172,13 @@ impl ActorBuilder {
     /// have, a stopping parent, a system that is shut down. Nothing is left behind, and the name is free.
     pub fn spawn<A, I>(
         self,
-        mut recipe: impl FnMut() -> I + Send + 'static,
+        recipe: impl FnMut() -> I + Send + 'static,
     ) -> Result<ActorRef<A::Message>, SpawnError>
     where
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        self.spawn_with(move |_: &mut Context<A::Message>| recipe())
+        spawn_cell::<A, _>(self.plan, without_context(recipe))
     }
 
     /// Creates the actor as [`spawn`](Self::spawn) does, with a recipe that gets the new actor's context. The path, the
@@ -207,6 +197,13 @@ impl ActorBuilder {
     {
         spawn_cell::<A, _>(self.plan, ByContext(recipe))
     }
+}
+
+/// The recipe of an actor whose state needs no context.
+fn without_context<A: Actor, I: IntoActor<Actor = A>>(
+    mut recipe: impl FnMut() -> I + Send + 'static,
+) -> impl Recipe<A> {
+    ByContext(move |_: &mut Context<A::Message>| recipe())
 }
 
 impl fmt::Debug for ActorBuilder {

@@ -86,7 +86,7 @@ impl<M: Send + 'static> Context<M> {
 
     /// This actor's number in the pool that made it, from 0; 0 for other actors.
     pub fn routee_index(&self) -> usize {
-        self.core().routee_index as usize
+        self.core().routee_index() as usize
     }
 
     /// The system that this actor lives in.

@@ -105,7 +105,10 @@ impl SystemCore {
 
     /// The parent of the engine's own actors, `/system`; or the name of this system if it has ended.
     pub(crate) fn system_guardian(&self) -> Result<AnyActorRef, String> {
-        self.tree().map(|tree| tree.system).ok_or_else(|| self.name.clone())
+        match &*lock(&self.tree) {
+            Some(tree) => Ok(tree.system.clone()),
+            None => Err(self.name.clone()),
+        }
     }
 
     /// Ends the actors and the threads that a failed build has started.

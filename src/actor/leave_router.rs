@@ -83,9 +83,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Applies a leave request that this actor did not reach because it was suspended or stopped: the request still
     /// says where the actor's messages go.
     pub(crate) fn apply_pending_leave(&mut self) {
-        let waiting = self.private(|private| {
-            private.extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned)).unwrap_or_default()
-        });
+        let waiting = self.private(|private| Some(std::mem::take(&mut private.extras.as_mut()?.positioned)));
+        let Some(waiting) = waiting else { return };
         for (_, control) in waiting {
             match control {
                 Control::Leave { leave, .. } => drop_guarded(self.reroute_to(leave)),

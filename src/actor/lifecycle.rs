@@ -28,13 +28,14 @@
 //! # The end
 //!
 //! An actor ends after its children. It accepts no more children, stops all of them and waits. Then it runs `stopped`,
-//! closes the mailbox and drains it into dead letters (or into the router that a routee leaves). Last it tells the
-//! parent and the watchers, and releases the memory. If the parent has [child hooks](Recipe::IS_FOSTERED), the parent
+//! closes the mailbox and drains it into dead letters (or into the router that a routee leaves). Last it leaves the
+//! parent's list, tells the watchers, and releases the memory. A parent that counts on the notice (`core/children.rs`)
+//! is told, and removes the child itself. If the parent has [child hooks](Recipe::IS_FOSTERED), the parent
 //! tells the watchers of the child, when it has finished with the child.
 
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::ChildHooks;
-use crate::actor::private::Phase;
+use crate::actor::private::{Extras, Phase};
 use crate::actor::recipe::{LifeStage, Recipe};
 use crate::actor::supervise::log_ignored;
 use crate::actor::turn::ActorTurn;
@@ -43,8 +44,11 @@ use crate::core::cell::Header;
 use crate::core::control::Control;
 use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::DrainStep;
+use crate::mailbox::system_queue::Batch;
+use crate::sync::HashSet;
 use crate::sync::atomic::Ordering;
 use crate::util::panic::drop_guarded;
+use std::mem::ManuallyDrop;
 use std::sync::Arc as StdArc;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
@@ -194,7 +198,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Returns whether the restart in progress has to wait for children. It waits for all that have been told to stop
     /// by now, by any actor: the new state may want their names.
     fn waits_for_children(&mut self) -> bool {
-        let mut told = self.core().children.all();
+        let mut told = self.core().children.all_with_notices();
         told.retain(|child| child.core().is_told_to_stop());
         let waits = !told.is_empty();
         self.private(|private| private.extras().stopping.extend(told));
@@ -298,17 +302,23 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.private(|private| private.phase = Phase::Stopping);
         self.core().note_stop();
         self.reached(LifeStage::Ending);
-        self.ctx.cancel_all_timers();
-        self.ctx.unwatch_all();
-        let children = &self.core().children;
-        children.close();
-        let all = children.all();
+        self.forget_timers_and_watches();
+        let all = self.core().children.close();
         for child in &all {
             let _ = child.send_system(Control::Stop);
         }
         // Not `children.is_empty()` again: a child may have ended between, and its notice will come.
         if all.is_empty() {
             self.finish_stop();
+        }
+    }
+
+    /// Cancels all timers and ends all watches; an ordinary actor has none.
+    #[inline]
+    fn forget_timers_and_watches(&mut self) {
+        if self.private(|private| private.extras.is_some()) {
+            self.ctx.cancel_all_timers();
+            self.ctx.unwatch_all();
         }
     }
 
@@ -325,9 +335,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 log_ignored(&self.me(), "stopped", &own);
             }
         }
-        // The timers and watches that `stopped` has begun.
-        self.ctx.cancel_all_timers();
-        self.ctx.unwatch_all();
+        // Those that `stopped` has begun.
+        self.forget_timers_and_watches();
         self.drop_state();
         self.drop_recipe();
         self.apply_pending_leave();
@@ -364,17 +373,45 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub(crate) fn finish(&mut self) {
         // The end is counted as begun before any actor learns of it, and as done when all have been told.
         self.row.ends_begun(1);
-        let me = self.me();
-        let mut extras = self.private(|private| private.extras.take());
-        let mut watchers =
-            extras.as_mut().map(|extras| std::mem::take(&mut extras.watchers)).unwrap_or_default();
-        let positioned = extras.as_mut().map(|extras| std::mem::take(&mut extras.positioned));
-        for (_, control) in positioned.unwrap_or_default() {
-            self.core().drop_control(control);
+        // SAFETY: not a counted reference, but it is not dropped, and the life's own reference is given back last.
+        let me = &*ManuallyDrop::new(unsafe { AnyActorRef::from_counted(self.header) });
+        let extras = self.private(|private| private.extras.take());
+        let watchers = extras.map(|extras| self.drop_extras(extras));
+        let refused = self.owner().close_system_queue();
+        // An ordinary actor has no watchers.
+        let told = if watchers.is_none() && refused.is_empty() {
+            None
+        } else {
+            Some(self.find_watchers(watchers.unwrap_or_default(), refused))
+        };
+        let core = self.core();
+        // The end is counted before the parent and the watchers are told below.
+        self.row.ended(1);
+        // Before the parent learns of it: when the root has ended, all placements must have ended too.
+        if let Some(placement) = core.own_home() {
+            core.system.release_placement(placement);
         }
-        drop_guarded(extras);
+        let mut told = told.unwrap_or_default();
+        if let Some(parent) = &core.parent {
+            self.leave_parent(parent, me, &mut told.watchers);
+        }
+        told.tell(me);
+        self.row.ends_done(1);
+        if core.parent.is_none() {
+            core.system.tree_ended();
+        }
+        // The values that the cell's end drops may send messages, and these have no actor as their sender.
+        crate::thread_context::sender::leave();
+        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a closed
+        // mailbox and a closed system queue wake no actor. `self` is not used for the cell after this.
+        unsafe { Header::release(self.header) };
+    }
+
+    /// Sorts out the watchers from the control that is left, and drops the rest.
+    #[cold]
+    fn find_watchers(&self, mut watchers: HashSet<AnyActorRef>, left: Batch<Control>) -> Watchers {
         let mut late = Vec::new();
-        for (_, message) in self.owner().close_system_queue() {
+        for (_, message) in left {
             match message {
                 Control::Watch(watcher) => late.push(watcher),
                 Control::Unwatch(watcher) => {
@@ -384,46 +421,60 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 other => self.core().drop_control(other),
             }
         }
-        let core = self.core();
-        let system = core.system.clone();
-        // The end is counted before the parent and the watchers are told below.
-        system.actor_ended();
-        // Before the parent learns of it: when the root has ended, all placements must have ended too.
-        if let Some(placement) = &core.own_home {
-            system.release_placement(placement);
-        }
         // By age, not by hash: the same order in each run.
         let mut watchers: Vec<AnyActorRef> = watchers.into_iter().collect();
         watchers.sort_by_key(AnyActorRef::uid);
-        let mut own: Box<[AnyActorRef]> = watchers.into();
-        if let Some(parent) = &core.parent {
-            let watchers = if F::IS_FOSTERED { std::mem::take(&mut own) } else { Box::default() };
-            let stopped = Control::ChildStopped { child: me.clone(), watchers };
-            // A parent outlives its children. If the parent takes no more control, this actor tells the watchers
-            // itself.
-            match parent.send_system(stopped) {
-                Err(Control::ChildStopped { watchers, .. }) if F::IS_FOSTERED => own = watchers,
-                _ => {}
-            }
+        Watchers { watchers, late }
+    }
+
+    /// Drops the extras of an actor that ends; returns the watchers.
+    #[cold]
+    fn drop_extras(&self, mut extras: Box<Extras<A::Message>>) -> HashSet<AnyActorRef> {
+        for (_, control) in std::mem::take(&mut extras.positioned) {
+            self.core().drop_control(control);
         }
-        for watcher in own {
-            watcher.notify_terminated(me.clone(), true);
+        let watchers = std::mem::take(&mut extras.watchers);
+        drop_guarded(extras);
+        watchers
+    }
+
+    /// Leaves the parent's list, or tells the parent, if the parent wants to remove its children itself.
+    fn leave_parent(&self, parent: &AnyActorRef, me: &AnyActorRef, watchers: &mut Vec<AnyActorRef>) {
+        // The parent may have control of this actor's failure, which it judges while this is its child.
+        let is_told = F::IS_FOSTERED || self.private(|private| private.failed);
+        if !is_told && parent.core().children.leave(me).is_some() {
+            return;
         }
-        // These watchers asked when this actor had ended, as do those whose requests its system queue refuses from now
-        // on.
-        for watcher in late {
-            watcher.notify_terminated(me.clone(), false);
+        let told = if F::IS_FOSTERED { std::mem::take(watchers) } else { Vec::new() };
+        let stopped = Control::ChildStopped { child: me.clone(), watchers: told.into() };
+        // A parent outlives its children. If the parent takes no more control, this actor tells the watchers itself.
+        match parent.send_system(stopped) {
+            Err(Control::ChildStopped { watchers: own, .. }) if F::IS_FOSTERED => *watchers = own.into(),
+            _ => {}
         }
-        drop(me);
-        self.row.ends_done(1);
-        if core.parent.is_none() {
-            system.tree_ended();
+    }
+}
+
+/// The actors that are told of an end.
+#[derive(Default)]
+struct Watchers {
+    watchers: Vec<AnyActorRef>,
+    /// These watchers asked when the actor had ended, as do those whose requests its system queue refuses from then on.
+    late: Vec<AnyActorRef>,
+}
+
+impl Watchers {
+    /// Tells all of them that `actor` has ended.
+    fn tell(self, actor: &AnyActorRef) {
+        if self.watchers.is_empty() && self.late.is_empty() {
+            return;
         }
-        // The values that the cell's end drops may send messages, and these have no actor as their sender.
-        crate::thread_context::sender::leave();
-        // SAFETY: this is the life's own reference, given back once: the phase lets no turn follow, since a closed
-        // mailbox and a closed system queue wake no actor. `self` is not used for the cell after this.
-        unsafe { Header::release(self.header) };
+        for watcher in self.watchers {
+            watcher.notify_terminated(actor.clone(), true);
+        }
+        for watcher in self.late {
+            watcher.notify_terminated(actor.clone(), false);
+        }
     }
 }
 

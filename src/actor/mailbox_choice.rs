@@ -31,6 +31,13 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Returns whether the type of actor says nothing.
+    pub(crate) fn is_none(&self) -> bool {
+        self.own.is_none() && self.required.is_none()
+    }
+}
+
 impl MailboxKind {
     /// Chooses the mailbox that the system has under this name.
     pub(crate) fn named(name: &str) -> Self {

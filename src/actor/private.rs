@@ -100,15 +100,11 @@ impl<M> Default for Extras<M> {
 }
 
 impl<M> Private<M> {
-    pub(crate) fn new(suspended: u32) -> Self {
-        Self { phase: Phase::Unborn, suspended, failed: false, created: false, extras: None }
-    }
-
-    pub(crate) fn with_stash(mut self, capacity: Option<u32>) -> Self {
-        if let Some(capacity) = capacity {
-            self.extras().stash = Stash::new(capacity);
-        }
-        self
+    /// The data of a new actor whose stash holds so many messages; `None` for any number.
+    pub(crate) fn new(stash_capacity: Option<u32>) -> Self {
+        let stash = stash_capacity.map(Stash::new);
+        let extras = stash.map(|stash| Box::new(Extras { stash, ..Extras::default() }));
+        Self { phase: Phase::Unborn, suspended: 0, failed: false, created: false, extras }
     }
 
     pub(crate) fn extras(&mut self) -> &mut Extras<M> {

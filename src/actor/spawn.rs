@@ -2,15 +2,16 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::cell::{Cell, Owned, free_cell};
-use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::mailbox_choice::{Answer, MailboxKind};
 use crate::actor::private::{Phase, Private};
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::run;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::cell::{ActorCore, Header, Kind, Local, VTable, schedule};
-use crate::core::children::{ChildStart, Children, Refusal};
-use crate::core::dispatchers::{INTERNAL, OwnedPlacement, ResolvedPlacement};
+use crate::core::cell::{ActorCore, Header, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule};
+use crate::core::children::{ChildStart, Refusal};
+use crate::core::control::Control;
+use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
 use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
@@ -18,15 +19,13 @@ use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::mailbox::kind::{OverflowPolicy, Prepared};
 use crate::mailbox::mailbox;
-use crate::path::actor_path::{Name, check_name};
+use crate::path::actor_path::check_name;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::settings::deployment::Deployment;
 use crate::settings::deployment::MatchedDeployment;
-use crate::sync::atomic::{AtomicBool, AtomicU32};
-use crate::sync::cell::UnsafeCell;
 use crate::util::panic::{Guarded, drop_guarded};
 use std::any::TypeId;
-use std::mem::offset_of;
+use std::mem::{ManuallyDrop, offset_of};
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
@@ -41,6 +40,21 @@ pub(crate) struct Plan {
     pub routee_index: u32,
     /// The number of messages that may be stashed; `None` for any number.
     pub stash_capacity: Option<u32>,
+}
+
+impl Plan {
+    /// The plan of an actor with the defaults.
+    pub(crate) fn new(parent: Result<AnyActorRef, String>, name: Option<String>) -> Self {
+        Self {
+            parent,
+            name,
+            dispatcher: None,
+            mailbox: MailboxKind::Chosen(None),
+            on_failure: None,
+            routee_index: 0,
+            stash_capacity: None,
+        }
+    }
 }
 
 /// References to a new cell: its life's own, its parent's, and the caller's.
@@ -76,7 +90,6 @@ pub(crate) struct Held<M: Send + 'static> {
     header: NonNull<Header>,
     /// A warning to be logged before the first turn.
     warning: Option<Box<str>>,
-    is_started: bool,
 }
 
 // SAFETY: it holds the cell's ownership token, which may be passed on by any thread, and a reference to a cell that
@@ -91,7 +104,7 @@ impl<M: Send + 'static> Held<M> {
     unsafe fn new(header: NonNull<Header>) -> Self {
         // SAFETY: the caller gives up one reference, and the type of message is right.
         let actor = unsafe { ActorRef::from_header(header) };
-        Self { actor, header, warning: None, is_started: false }
+        Self { actor, header, warning: None }
     }
 
     /// The actor.
@@ -117,11 +130,13 @@ impl<M: Send + 'static> Held<M> {
                 Ok(())
             }));
         }
-        self.is_started = true;
+        let held = ManuallyDrop::new(self);
+        // SAFETY: `held` is not dropped, and the warning was taken out, so the reference is all that it had.
+        let actor = unsafe { std::ptr::read(&held.actor) };
         // SAFETY: our reference keeps the cell alive; `allocate` has taken the token for us, and it goes on only here:
-        // `drop` sees that it has gone.
-        unsafe { schedule(self.header) };
-        self.actor.clone()
+        // `drop` does not run.
+        unsafe { schedule(held.header) };
+        actor
     }
 }
 
@@ -129,9 +144,6 @@ impl<M: Send + 'static> Drop for Held<M> {
     /// Ends an actor that was not started; its recipe never runs. The name is free at once, since the creator has no
     /// reference by which to wait for the end.
     fn drop(&mut self) {
-        if self.is_started {
-            return;
-        }
         // The phase of an actor that has had its first turn: that turn would call the recipe.
         self.private(|private| private.phase = Phase::Alive);
         let actor = self.actor.any_local();
@@ -155,39 +167,115 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     let recipe = Guarded::new(recipe);
     let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
-    let (system, name) = (&parent.core().system, name.as_deref());
-    let path = || path_below(&parent, name);
+    let name = name.as_deref();
     let checked = check::<A>(&parent, name, dispatcher, mailbox, stash_capacity)?;
-    let ResolvedPlacement { placement, own: own_home } = place(system, checked.dispatcher.as_deref())?;
-    let reserved = match parent.core().children.reserve(name) {
-        Ok(reserved) => reserved,
-        Err(refusal) => {
-            if let Some(placement) = own_home {
-                system.release_placement(&placement);
-            }
-            system.actor_ended();
-            return Err(match refusal {
-                Refusal::NameTaken => SpawnError::NameTaken { path: path() },
-                Refusal::Closed => SpawnError::ParentStopped { path: parent.path().to_string() },
-            });
-        }
-    };
-    let core = ActorCore {
+    let home = place(&parent.core().system, checked.dispatcher.as_deref())?;
+    let section = checked.section.filter(|_| name.is_some());
+    let warning = section.and_then(|section| section.warning_for_no_router(|| path_below(&parent, name)));
+    let special = Special {
+        name: name.map(|name| SpecialName::Given(name.into())),
         routee_index,
         full: full_policy(checked.mailbox.on_full),
-        on_failure: on_failure.map(Box::new),
-        ..new_core(system, Some(parent.clone()), reserved.start.clone(), own_home)
+        on_failure,
+        own_home: home.own,
     };
-    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH, Kind::Local);
-    let private = Private::new(reserved.start.suspended).with_stash(checked.stash_capacity);
-    let header = allocate::<A, F>(checked.mailbox.make(header), core, private, recipe.into_inner());
-    // SAFETY: a new cell, and one of its three references.
-    reserved.fill(unsafe { AnyActorRef::from_counted(header) });
-    // SAFETY: a new cell that takes these messages, and one of its references.
-    let mut held = unsafe { Held::new(header) };
-    let section = checked.section.filter(|_| name.is_some());
-    held.warning = section.and_then(|section| section.warning_for_no_router(path));
+    let header =
+        Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home.placement, REFS_AT_BIRTH, Kind::Local);
+    let private = Private::new(checked.stash_capacity);
+    // The mailbox may clone and drop values of the user, so it is made before there is a half-made cell.
+    let mailbox = checked.mailbox.make(header);
+    let mut held = put_below::<A, F>(parent, name, || mailbox, Some(special), private, recipe)?;
+    held.warning = warning;
     Ok(held)
+}
+
+/// Creates an actor under a generated name, with the defaults.
+pub(crate) fn spawn_default<A: Actor, F: Recipe<A>>(
+    parent: Result<AnyActorRef, String>,
+    recipe: F,
+) -> Result<ActorRef<A::Message>, SpawnError> {
+    let recipe = Guarded::new(recipe);
+    let answer = Answer::of::<A>();
+    let parent = match parent {
+        Ok(parent) if answer.is_none() && parent.core().system.has_no_rules() => parent,
+        parent => {
+            let mut plan = Plan::new(parent, None);
+            plan.mailbox = MailboxKind::Asked(None, answer);
+            return spawn_cell::<A, F>(plan, recipe.into_inner());
+        }
+    };
+    // What `check` and `choose` come to where there is no setting.
+    let home = place(&parent.core().system, None)?;
+    let header =
+        Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home.placement, REFS_AT_BIRTH, Kind::Local);
+    let special = home.own.map(|own| Special { own_home: Some(own), ..Special::of_name(None) });
+    let mailbox = || mailbox::Mailbox::unbounded(header);
+    put_below::<A, F>(parent, None, mailbox, special, Private::new(None), recipe).map(Held::start)
+}
+
+/// Makes the cell of an actor, and enters it with its parent.
+#[inline]
+fn put_below<A: Actor, F: Recipe<A>>(
+    parent: AnyActorRef,
+    name: Option<&str>,
+    mailbox: impl FnOnce() -> mailbox::Mailbox<Header, Control, A::Message>,
+    special: Option<Special>,
+    private: Private<A::Message>,
+    recipe: Guarded<F>,
+) -> Result<Held<A::Message>, SpawnError> {
+    let uid = parent.core().system.next_uid();
+    // SAFETY: not a counted reference, but it is not dropped, and the cell, or `refuse`, keeps the parent alive.
+    let owner = ManuallyDrop::new(unsafe { AnyActorRef::from_counted(parent.0) });
+    // SAFETY: the cell holds the reference to its parent as long as it exists.
+    let system = unsafe { SystemLink::lent(&parent.core().system) };
+    let core = ActorCore::new(system, Some(parent), uid);
+    let core = match special {
+        None => core,
+        Some(special) => core.with(special),
+    };
+    let header = allocate::<A, F>(mailbox, core, private, recipe.into_inner());
+    let cell = header.cast::<Cell<A, F>>();
+    let enter = |start: ChildStart| {
+        // SAFETY: a new cell, of which no other thread knows before it is in the list. The lock of the list, under which
+        // this is called, hands these values to other threads.
+        let owned = unsafe { &mut (*cell.as_ptr()).owned };
+        owned.local.core.enter(start);
+        // SAFETY: as above.
+        owned.private.with_mut(|private| unsafe { (*private).suspended = start.suspended });
+        // SAFETY: one of the new cell's three references.
+        unsafe { AnyActorRef::from_counted(header) }
+    };
+    match owner.core().children.take_in(name, enter) {
+        // SAFETY: a new cell that takes these messages, and one of its references.
+        Ok(()) => Ok(unsafe { Held::new(header) }),
+        Err(refusal) => {
+            // SAFETY: the cell was not entered anywhere, so all its references are here.
+            let parent = unsafe { refuse::<A, F>(header) };
+            let error = match refusal {
+                Refusal::NameTaken => SpawnError::NameTaken { path: path_below(&owner, name) },
+                Refusal::Closed => SpawnError::ParentStopped { path: owner.path().to_string() },
+            };
+            drop(parent);
+            Err(error)
+        }
+    }
+}
+
+/// Undoes the creation of an actor that its parent has refused. Returns its reference to the parent.
+///
+/// # Safety
+///
+/// As for [`free_cell`]: the caller gives up all references to the cell.
+#[cold]
+unsafe fn refuse<A: Actor, F: Recipe<A>>(header: NonNull<Header>) -> Option<AnyActorRef> {
+    // SAFETY: the caller's promise.
+    let core = unsafe { &header.cast::<Cell<A, F>>().as_ref().owned.local.core };
+    if let Some(placement) = core.own_home() {
+        core.system.release_placement(placement);
+    }
+    core.system.actor_ended();
+    // SAFETY: the caller's promise.
+    unsafe { free_cell::<A, F>(header) }
 }
 
 /// The path of a child that is about to be made.
@@ -248,38 +336,16 @@ fn place(system: &SystemCore, dispatcher: Option<&str>) -> Result<ResolvedPlacem
     system.place(dispatcher).inspect_err(|_| system.actor_ended())
 }
 
-/// The core of an ordinary actor whose mailbox refuses when it is full.
-fn new_core(
-    system: &StdArc<SystemCore>,
-    parent: Option<AnyActorRef>,
-    start: ChildStart,
-    own_home: Option<StdArc<OwnedPlacement>>,
-) -> ActorCore {
-    ActorCore {
-        uid: system.next_uid(),
-        system: system.clone(),
-        parent,
-        name: start.name,
-        slot: start.slot,
-        routee_index: 0,
-        held: AtomicU32::new(0),
-        restarts: AtomicU32::new(0),
-        notices: AtomicU32::new(0),
-        takes_copies: AtomicBool::new(false),
-        retired: AtomicBool::new(false),
-        told_to_stop: AtomicBool::new(false),
-        full: FullPolicy::Refuse,
-        on_failure: None,
-        // Its own children start as suspended as it is, or it would resume what was never suspended.
-        children: Children::of_suspended(start.suspended),
-        own_home,
-    }
-}
-
 impl SystemCore {
     /// Returns whether the system has settings for actors by their paths.
     pub(crate) fn has_deployments(&self) -> bool {
         !self.deployments.is_empty()
+    }
+
+    /// Returns whether the system says nothing about actors that have the defaults.
+    #[inline]
+    fn has_no_rules(&self) -> bool {
+        self.deployments.is_empty() && self.mailboxes.of_dispatchers.is_empty()
     }
 
     /// The settings of the system for an actor that is about to be created; there are none for the engine's own actors.
@@ -317,26 +383,20 @@ pub(crate) fn stash_limit(message_count: usize) -> u32 {
     u32::try_from(message_count).unwrap_or(u32::MAX)
 }
 
-/// Puts a cell on the heap, and takes its ownership token: a message or control that arrives before the first turn
+/// Puts a cell into memory, and takes its ownership token: a message or control that arrives before the first turn
 /// wakes no worker.
+#[inline]
 fn allocate<A: Actor, F: Recipe<A>>(
-    mailbox: mailbox::Mailbox<Header, crate::core::control::Control, A::Message>,
+    mailbox: impl FnOnce() -> mailbox::Mailbox<Header, Control, A::Message>,
     core: ActorCore,
     private: Private<A::Message>,
     recipe: F,
 ) -> NonNull<Header> {
-    let cell = Box::new(Cell::<A, F> {
-        owned: Owned {
-            local: Local { mailbox, core },
-            private: UnsafeCell::new(private),
-            cursors: UnsafeCell::new(None),
-        },
-        actor: UnsafeCell::new(None),
-        recipe: UnsafeCell::new(Some(recipe)),
-    });
-    let fresh = cell.owned.local.mailbox.gate.begin();
+    let cell = Cell::<A, F>::allocate(mailbox, core, private, recipe);
+    // SAFETY: a new cell, which no other thread knows.
+    let fresh = unsafe { cell.as_ref() }.owned.local.mailbox.gate.begin();
     debug_assert!(fresh, "no other reference to the cell exists yet");
-    NonNull::from(Box::leak(cell)).cast()
+    cell.cast()
 }
 
 /// Creates the root of a tree, which has no parent and no name.
@@ -347,9 +407,9 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     let ResolvedPlacement { placement, own: own_home } = place(system, Some(INTERNAL))?;
     // One reference fewer: there is no parent to hold it.
     let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH - 1, Kind::Local);
-    let start = ChildStart { name: Name::Given("".into()), slot: 0, suspended: 0 };
-    let core = new_core(system, None, start, own_home);
-    let header = allocate::<A, F>(mailbox::Mailbox::unbounded(header), core, Private::new(0), recipe);
+    let core = ActorCore::new(SystemLink::counted(system.clone()), None, system.next_uid());
+    let core = core.with(Special { own_home, ..Special::of_name(Some(SpecialName::Given("".into()))) });
+    let header = allocate::<A, F>(|| mailbox::Mailbox::unbounded(header), core, Private::new(None), recipe);
     // SAFETY: a new cell that takes these messages, and one of its two references.
     Ok(unsafe { Held::new(header) }.start())
 }

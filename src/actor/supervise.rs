@@ -34,8 +34,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             });
             return;
         }
-        let strategy = match &child.core().on_failure {
-            Some(own) => Ok(Strategy::clone(own)),
+        // The history of its restarts is dropped when it has ended.
+        self.core().children.want_notices();
+        let strategy = match child.core().on_failure() {
+            Some(own) => Ok(own.clone()),
             // Without a state this actor has no strategy; it has failed itself, or is ending.
             None => self.with_actor(|actor, _| Ok(actor.supervision())).unwrap_or(Ok(Strategy::stop())),
         };
@@ -134,4 +136,114 @@ fn log_failure(level: log::Level, actor: &AnyActorRef, what: &str, failure: &Fai
         log::log!(target: LOG_TARGET, level, "{} {what}: {failure}", actor.path());
         Ok(())
     });
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use crate::prelude::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::{Duration, Instant};
+
+    /// Tells that it fails, and fails.
+    struct Child;
+
+    impl Actor for Child {
+        type Message = Sender<()>;
+        fn receive(&mut self, failing: Sender<()>, _: &mut Context<Sender<()>>) -> HandlerResult {
+            failing.send(())?;
+            Err(Failure::msg("as told"))
+        }
+    }
+
+    /// Asks for the number of children, and of the children of whose restarts there is a history.
+    struct Counts;
+
+    impl Request for Counts {
+        type Reply = (usize, usize);
+    }
+
+    enum ParentDo {
+        Counts(Call<Counts>),
+        WaitFor(Receiver<()>),
+    }
+
+    impl From<Call<Counts>> for ParentDo {
+        fn from(call: Call<Counts>) -> Self {
+            Self::Counts(call)
+        }
+    }
+
+    struct Parent {
+        child: Sender<ActorRef<Sender<()>>>,
+        judged: Sender<()>,
+    }
+
+    impl Actor for Parent {
+        type Message = ParentDo;
+        fn started(&mut self, ctx: &mut Context<ParentDo>) -> HandlerResult {
+            self.child.send(ctx.spawn(|| Child)?)?;
+            Ok(())
+        }
+        fn receive(&mut self, message: ParentDo, ctx: &mut Context<ParentDo>) -> HandlerResult {
+            match message {
+                ParentDo::Counts(call) => {
+                    let histories = ctx.private(|private| {
+                        private.extras.as_ref().map_or(0, |extras| extras.histories.len())
+                    });
+                    call.answer(|_| (ctx.children().len(), histories));
+                }
+                ParentDo::WaitFor(signal) => signal.recv()?,
+            }
+            Ok(())
+        }
+        fn supervision(&self) -> Strategy {
+            let judged = std::sync::Mutex::new(self.judged.clone());
+            let note = move |_: &Failure| {
+                judged.lock().expect("no panic").send(()).expect("the test listens");
+                Directive::Restart
+            };
+            Strategy::decide(note).max_restarts(5).quiet()
+        }
+    }
+
+    fn family(system: &System) -> (ActorRef<ParentDo>, ActorRef<Sender<()>>, Receiver<()>) {
+        let ((child, children), (judged, verdicts)) = (channel(), channel());
+        let recipe = move || Parent { child: child.clone(), judged: judged.clone() };
+        let parent = system.spawn(recipe).expect("there is room");
+        (parent, children.recv().expect("it has started"), verdicts)
+    }
+
+    #[test]
+    fn the_history_of_a_child_that_has_ended_is_forgotten() {
+        let system = System::builder("histories").build().expect("the settings are sound");
+        let (parent, child, verdicts) = family(&system);
+        let counts = || parent.ask(Counts).wait().expect("it lives");
+        child.tell(channel().0);
+        verdicts.recv().expect("it is judged");
+        assert_eq!(counts(), (1, 1));
+        child.stop();
+        let start = Instant::now();
+        while counts() != (0, 0) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{:?} are left", counts());
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_failure_is_judged_though_its_actor_has_ended_by_then() {
+        let two = Dispatcher::work_stealing().threads(2);
+        let system =
+            System::builder("judges").dispatcher("default", two).build().expect("the settings are sound");
+        let (parent, child, verdicts) = family(&system);
+        let ((signal, signals), (failing, failures)) = (channel(), channel());
+        parent.tell(ParentDo::WaitFor(signals));
+        child.tell(failing);
+        // The failure goes before any control that comes from now on.
+        failures.recv().expect("it fails");
+        child.stop();
+        child.when_ended().wait().expect("it was told to stop");
+        signal.send(()).expect("it waits");
+        verdicts.recv_timeout(Duration::from_secs(60)).expect("the failure is judged");
+        assert_eq!(parent.ask(Counts).wait().expect("it lives"), (0, 0));
+    }
 }

@@ -166,6 +166,10 @@ impl<M: Send + 'static> Context<M> {
 
     /// Sends the request to `actor`, which is in the list already.
     fn begin_watch(&mut self, actor: AnyActorRef) {
+        if actor.core().parent.as_ref().is_some_and(|parent| parent.is(self.me())) {
+            // The name of a child is free before its parent sees the notice.
+            self.core().children.want_notices();
+        }
         let me = self.me().any_local();
         if actor.send_system(Control::Watch(me.clone())).is_err() {
             me.notify_terminated(actor, false);

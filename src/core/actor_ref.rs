@@ -18,6 +18,7 @@ use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// A reference to a recipient of messages of type `M`: an actor, a router, an adapter, a function, or another
@@ -319,7 +320,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     #[cold]
     fn full<const PUTS_OFF: bool>(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
-        match local.core.full {
+        match local.core.full() {
             FullPolicy::Refuse => Err(SendError::Full(message)),
             FullPolicy::DropNewest => {
                 self.drop_by_policy(local, message);
@@ -458,7 +459,10 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
     pub fn stop(&self) {
-        if let Some(any) = self.untyped() {
+        if let Target::Local(_) = self.target() {
+            // Not a counted reference, but it is not dropped.
+            ManuallyDrop::new(AnyActorRef(self.0)).stop();
+        } else if let Some(any) = self.untyped() {
             any.stop();
         }
     }

@@ -37,8 +37,8 @@ use std::ptr::NonNull;
 pub struct AnyActorRef(pub(crate) NonNull<Header>);
 
 impl Child for AnyActorRef {
-    fn name(&self) -> &Name {
-        &self.core().name
+    fn name(&self) -> Name<'_> {
+        self.core().name()
     }
 
     fn slot(&self) -> u32 {

@@ -8,7 +8,7 @@
 //! │   │   │   ├── gate             the target of AnyActorRef; does not know M
 //! │   │   │   │   └── header       task link, vtable, dispatcher, count of references
 //! │   │   │   └── first slot
-//! │   │   └── core                 name, parent, children, system
+//! │   │   └── core                 name, parent, children, system, counts, settings of its own
 //! │   ├── private                  touched only by the turn: phase, watches, timers
 //! │   └── cursors                  the positions of the actor in the routers that it sends through
 //! ├── actor                        the state, None before it is made and after it has ended
@@ -21,7 +21,7 @@
 //! idle bit of a cell whose actor has meanwhile handled the message and ended.
 
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::children::Children;
+use crate::core::children::{ChildStart, Children};
 use crate::core::control::Control;
 use crate::core::dispatchers::OwnedPlacement;
 use crate::core::full_policy::FullPolicy;
@@ -40,6 +40,7 @@ use crate::path::actor_path::{ActorPath, Name};
 use crate::scheduler::task::{RunFn, Task, TaskRef};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::fence_for_tsan;
+use crate::util::lent_arc::LentArc;
 use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -196,7 +197,7 @@ pub(crate) type ActorGate = Gate<Header, Control>;
 #[inline]
 pub(crate) unsafe fn gate<'a>(header: NonNull<Header>) -> &'a ActorGate {
     // SAFETY: the header is the gate's first field and the gate the cell's (`repr(C)`), and the pointer was
-    // made from the whole cell's box.
+    // made from the whole cell's memory.
     unsafe { header.cast::<ActorGate>().as_ref() }
 }
 
@@ -254,16 +255,22 @@ pub(crate) unsafe fn schedule(header: NonNull<Header>) {
     placement.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
 }
 
+/// The system of a cell. Only a cell without a parent has a counted link: any other cell holds a reference to its
+/// parent's cell, that cell to its own parent's, and so on up to a counted link.
+pub(crate) type SystemLink = LentArc<SystemCore>;
+
 /// The part of an actor that is known without its types.
 pub(crate) struct ActorCore {
-    pub system: StdArc<SystemCore>,
+    pub system: SystemLink,
     pub parent: Option<AnyActorRef>,
-    pub name: Name,
+    /// Absent for an ordinary actor with a generated name.
+    special: Option<Box<Special>>,
+    pub children: Children<AnyActorRef>,
+    /// The number of the generated name; 0 for other actors.
+    number: u64,
     /// The actor's slot among the parent's anonymous children.
     pub slot: u32,
     pub uid: u32,
-    /// The actor's number in the pool that made it, 0 elsewhere.
-    pub routee_index: u32,
     /// Messages that the actor holds outside its mailbox; written by its owner only.
     pub held: AtomicU32,
     /// The number of restarts; written by the actor's owner only.
@@ -276,15 +283,110 @@ pub(crate) struct ActorCore {
     pub retired: AtomicBool,
     /// Whether the actor has been told to stop, or has begun to. A restart of its parent then waits for it.
     pub told_to_stop: AtomicBool,
+}
+
+/// The settings that an ordinary actor with a generated name lacks. They are known at its creation.
+pub(crate) struct Special {
+    /// `None`: the name is generated.
+    pub name: Option<SpecialName>,
+    /// The actor's number in the pool that made it, 0 elsewhere.
+    pub routee_index: u32,
     pub full: FullPolicy,
     /// Takes precedence over the parent's own strategy.
-    pub on_failure: Option<Box<Strategy>>,
-    pub children: Children<AnyActorRef>,
+    pub on_failure: Option<Strategy>,
     /// A placement of the actor's own, when it is pinned to a thread or its dispatcher's threads run on demand.
     pub own_home: Option<StdArc<OwnedPlacement>>,
 }
 
+/// A name that is not generated.
+pub(crate) enum SpecialName {
+    Given(Box<str>),
+    EmptyRef(ActorPath),
+}
+
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+const _: () = assert!(size_of::<ActorCore>() == 64 || size_of::<usize>() != 8);
+
+impl Special {
+    /// The settings of an ordinary actor of this name.
+    pub(crate) fn of_name(name: Option<SpecialName>) -> Self {
+        Self { name, routee_index: 0, full: FullPolicy::Refuse, on_failure: None, own_home: None }
+    }
+
+    /// Returns whether an ordinary actor has the same settings, and needs none of these.
+    fn is_ordinary(&self) -> bool {
+        let Self { name, routee_index, full, on_failure, own_home } = self;
+        name.is_none()
+            && *routee_index == 0
+            && *full == FullPolicy::Refuse
+            && on_failure.is_none()
+            && own_home.is_none()
+    }
+}
+
 impl ActorCore {
+    /// The core of an actor that its parent does not know yet.
+    pub(crate) fn new(system: SystemLink, parent: Option<AnyActorRef>, uid: u32) -> Self {
+        Self {
+            system,
+            parent,
+            special: None,
+            children: Children::default(),
+            number: 0,
+            slot: 0,
+            uid,
+            held: AtomicU32::new(0),
+            restarts: AtomicU32::new(0),
+            notices: AtomicU32::new(0),
+            takes_copies: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            told_to_stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives the actor settings of its own.
+    pub(crate) fn with(self, special: Special) -> Self {
+        Self { special: (!special.is_ordinary()).then(|| Box::new(special)), ..self }
+    }
+
+    /// Enters the place that the parent has given to the actor.
+    pub(crate) fn enter(&mut self, start: ChildStart) {
+        (self.number, self.slot) = (start.number, start.slot);
+        if start.suspended > 0 {
+            // Its own children start as suspended as it is, or it would resume what was never suspended.
+            self.children.set_suspended(start.suspended);
+        }
+    }
+
+    /// The name of the actor among its siblings.
+    pub(crate) fn name(&self) -> Name<'_> {
+        match self.special.as_ref().and_then(|special| special.name.as_ref()) {
+            None => Name::Generated(self.number),
+            Some(SpecialName::Given(name)) => Name::Given(name),
+            Some(SpecialName::EmptyRef(path)) => Name::EmptyRef(path),
+        }
+    }
+
+    /// The actor's number in the pool that made it, 0 elsewhere.
+    pub(crate) fn routee_index(&self) -> u32 {
+        self.special.as_ref().map_or(0, |special| special.routee_index)
+    }
+
+    /// The effect of the actor's mailbox on a message when the mailbox is full.
+    pub(crate) fn full(&self) -> FullPolicy {
+        self.special.as_ref().map_or(FullPolicy::Refuse, |special| special.full)
+    }
+
+    /// The strategy for failures of this actor that takes precedence over its parent's own.
+    pub(crate) fn on_failure(&self) -> Option<&Strategy> {
+        self.special.as_ref()?.on_failure.as_ref()
+    }
+
+    /// The actor's own placement.
+    pub(crate) fn own_home(&self) -> Option<&StdArc<OwnedPlacement>> {
+        self.special.as_ref()?.own_home.as_ref()
+    }
+
     /// Notes that the actor will end without a further message.
     pub(crate) fn note_stop(&self) {
         // Ordering: Relaxed; the parent that must see the mark learns by other means that the actor was told.
@@ -324,14 +426,14 @@ impl ActorCore {
     }
 
     pub(crate) fn path(&self) -> ActorPath {
-        if let Name::Nobody(path) = &self.name {
-            return ActorPath::clone(path);
+        if let Name::EmptyRef(path) = self.name() {
+            return path.clone();
         }
         let mut names: Vec<Cow<'_, str>> = Vec::new();
         let mut at = self;
         // The root has no parent and no name.
         while let Some(parent) = &at.parent {
-            names.push(at.name.text());
+            names.push(at.name().text());
             at = parent.core();
         }
         ActorPath::from_names(names.into_iter().rev()).with_uid(self.uid)

@@ -197,7 +197,18 @@ impl Dispatchers {
     ///
     /// There is no dispatcher of that name, a thread that the actor needs cannot be started, or the system has shut
     /// down.
+    #[inline]
     pub(crate) fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
+        if name.is_none()
+            && let Dispatch::Lasting { placement: Some(placement), .. } = &self.all[self.default].1
+        {
+            return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
+        }
+        self.place_by_name(name, system)
+    }
+
+    #[inline(never)]
+    fn place_by_name(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
         let own = match self.find(name)? {
             Dispatch::Lasting { placement: Some(placement), .. } => {
                 return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });

@@ -113,6 +113,9 @@ struct Counts {
     asks: [AtomicU64; ask_counts::ROW_COUNT],
     /// The actions of actors beside handling messages: control taken and acted upon, creations. Grows only.
     worked: AtomicU64,
+    /// Actors that were created, and actors that have ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
     /// Last steps of actors, begun and done.
     ends_begun: AtomicU64,
     ends_done: AtomicU64,
@@ -141,7 +144,7 @@ macro_rules! adders {
 }
 
 impl ThreadCounters {
-    adders! { sent handled dead_lettered handed_back dropped skipped ticked worked ends_begun ends_done }
+    adders! { sent handled dead_lettered handed_back dropped skipped ticked worked begun ended ends_begun ends_done }
 
     /// Counts the outcome of an ask.
     #[inline]
@@ -346,6 +349,20 @@ impl Counters {
             rows: all().map(|counts| (read(&counts.worked), done(counts))).collect(),
             ends: all().map(|counts| read(ends(counts))).sum(),
         }
+    }
+
+    /// The number of actors that have not ended.
+    pub(crate) fn living(&self) -> usize {
+        let total = |counter: fn(&Counts) -> &AtomicU64| {
+            let rows = lock(&self.registry.rows).all.clone();
+            let all = rows.iter().map(|row| &row.counts).chain([&self.common.counts]);
+            // Ordering: Acquire; pairs with the Release store of `ThreadCounters::add`: a thread that sees an end also
+            // sees the beginning.
+            all.map(|counts| counter(counts).load(Ordering::Acquire)).fold(0, u64::wrapping_add)
+        };
+        // The ends first: an actor whose end is counted here is counted among the beginnings, too.
+        let ended = total(|counts| &counts.ended);
+        total(|counts| &counts.begun).wrapping_sub(ended) as usize
     }
 
     /// Adds up all thread counters. `queued` is left 0: the counters do not know the mailboxes.

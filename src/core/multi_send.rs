@@ -650,7 +650,7 @@ impl<M: Send + 'static> ActorRef<M> {
 
     #[cold]
     fn full_by(&self, local: &Local<M>, message: M, mode: SendMode) -> Result<(), PushFailure<M>> {
-        match (local.core.full, mode) {
+        match (local.core.full(), mode) {
             (FullPolicy::DropNewest, _) => {
                 self.drop_by_policy(local, message);
                 Ok(())

@@ -23,8 +23,8 @@ use crate::core::ledger::{Counters, Ledger, ThreadCounters};
 use crate::core::named_mailboxes::Mailboxes;
 use crate::path::address::SystemAddress;
 use crate::settings::deployment::Deployments;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, lock};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{CachePadded, Condvar, Mutex, lock};
 use crate::time::clock::Clock;
 use crate::time::timers::Timers;
 use std::fmt;
@@ -62,9 +62,8 @@ pub(crate) struct SystemCore {
     pub(crate) extensions: Extensions,
     /// `None` once the system has ended, or the tree and this would keep each other alive.
     pub(crate) tree: Mutex<Option<Tree>>,
-    next_uid: AtomicU32,
-    /// Actors that have not ended.
-    living: AtomicUsize,
+    /// On a line of its own: threads that create actors write it, and each turn reads the counters.
+    next_uid: CachePadded<AtomicU32>,
     /// Whether no more actors are accepted.
     pub(crate) closed: AtomicBool,
     pub(crate) end: Mutex<End>,
@@ -122,8 +121,7 @@ impl SystemRef {
 
     /// Actors that have not ended, the guardians `/`, `/user`, `/system` and `/temp` included.
     pub fn living_actors(&self) -> usize {
-        // Ordering: Relaxed; a statistic.
-        self.0.living.load(Ordering::Relaxed)
+        self.0.counters.living()
     }
 
     /// Begins to stop every actor and returns at once; an actor may call it. Threads are joined by
@@ -168,8 +166,7 @@ impl SystemCore {
             deployments,
             extensions,
             tree: Mutex::new(None),
-            next_uid: AtomicU32::new(1),
-            living: AtomicUsize::new(0),
+            next_uid: CachePadded::new(AtomicU32::new(1)),
             closed: AtomicBool::new(false),
             end: Mutex::new(End::NotYet),
             ended: Condvar::new(),
@@ -182,7 +179,10 @@ impl SystemCore {
 
     /// The parent of top-level actors, or the name of this system if it has shut down.
     pub(crate) fn user(&self) -> Result<AnyActorRef, String> {
-        self.tree().map(|tree| tree.user).ok_or_else(|| self.name.clone())
+        match &*lock(&self.tree) {
+            Some(tree) => Ok(tree.user.clone()),
+            None => Err(self.name.clone()),
+        }
     }
 
     #[inline]
@@ -229,11 +229,10 @@ impl SystemCore {
 
     /// Counts one more living actor.
     pub(crate) fn actor_begins(&self) -> Result<(), SpawnError> {
-        // Ordering: Relaxed; the parent, which is counted itself, ensures that no actor begins once the tree has ended.
-        self.living.fetch_add(1, Ordering::Relaxed);
+        self.ledger().for_this_thread().begun(1);
         // Ordering: Relaxed; an actor that slips in is stopped by its parent.
         if self.closed.load(Ordering::Relaxed) && self.user().map_or(true, |user| user.is_closed()) {
-            self.living.fetch_sub(1, Ordering::Relaxed);
+            self.actor_ended();
             return Err(SpawnError::ShutDown { system: self.name.clone() });
         }
         Ok(())
@@ -241,9 +240,7 @@ impl SystemCore {
 
     /// Counts one living actor fewer.
     pub(crate) fn actor_ended(&self) {
-        // Ordering: Relaxed; a statistic. A thread that waits for the end sees the actors' effects through the lock in
-        // `tree_ended`.
-        self.living.fetch_sub(1, Ordering::Relaxed);
+        self.ledger().for_this_thread().ended(1);
     }
 
     /// Counts and publishes a dead letter, and drops the message.

@@ -422,6 +422,8 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             (supervisor.clone(), supervisor);
         held.private(|private| private.extras().child_hooks = Some(child_hooks));
         head.core().children.set_parent_data(report);
+        // The hooks hear of each end.
+        head.core().children.want_notices();
         // A look-up by the group's path finds the reference that routes.
         head.core().children.set_front(reference.clone());
         let _ = group_state.set(made.clone());

@@ -99,7 +99,7 @@ pub(crate) struct Parts<M: Send + 'static, K: GroupKey> {
 
 /// The former holder of a key is known by this type while the next actor of the key is created.
 enum PreviousActor<K> {
-    Nobody,
+    Vacant,
     /// An actor that waits to be re-created.
     Waiting(StdArc<KeyEntry<K>>),
     /// An actor that is passivated and may not have ended.
@@ -217,7 +217,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
                     Some(KeySlot { actor: Some(_), .. }) => return Created::Taken,
                     Some(_) if !takes_over => return Created::Taken,
                     Some(slot) => PreviousActor::Waiting(slot.key_entry.clone()),
-                    None => PreviousActor::Nobody,
+                    None => PreviousActor::Vacant,
                 }
             };
             let mut shard = self.table.lock(key_entry.hash);
@@ -249,7 +249,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             let slot = self.make_slot(key_entry, &held);
             let mut now = Some(held);
             match &former {
-                PreviousActor::Nobody => shard.insert(key_entry.hash, slot),
+                PreviousActor::Vacant => shard.insert(key_entry.hash, slot),
                 PreviousActor::Waiting(waiting) => {
                     shard.replace(
                         key_entry.hash,

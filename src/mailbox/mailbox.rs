@@ -407,6 +407,10 @@ impl<H, S, M> Mailbox<H, S, M> {
             self.publish(seen, message);
             return Ok(Pushed::Wake);
         }
+        if seen.is_fresh_and_unbounded() && self.gate.word.try_claim(seen).is_ok() {
+            self.publish(seen, message);
+            return Ok(Pushed::Queued);
+        }
         self.push_otherwise(message)
     }
 
@@ -527,8 +531,7 @@ impl<H, S, M> Mailbox<H, S, M> {
         // Nothing unwinds from here on (M5).
         let mut index = old.index();
         let mut messages = messages.iter_mut().filter_map(Option::take);
-        // Relaxed: as in `publish`.
-        if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
+        if self.goes_inline(old) {
             if let Some(message) = messages.next() {
                 // SAFETY: as in `publish`.
                 unsafe { self.inline.publish(message, index + 1) };
@@ -559,14 +562,21 @@ impl<H, S, M> Mailbox<H, S, M> {
     /// Writes the message to the place of the claim made in state `old`.
     fn publish(&self, old: MailboxState, message: M) {
         let index = old.index();
-        // Relaxed: the Acquire of the claim has made the value of the last idle transition visible (M4).
-        if old.is_idle() && index == self.gate.inline_index.load(Ordering::Relaxed) {
-            // SAFETY: only this claim has this index, and it saw IDLE: the last message of the slot was taken before
-            // the token was laid down.
+        if self.goes_inline(old) {
+            // SAFETY: only this claim has this index. It saw IDLE, and the last message of the slot was taken before
+            // the token was laid down; or it is the first claim.
             unsafe { self.inline.publish(message, index + 1) };
         } else {
             self.publish_in_block(index, old.epoch(), message);
         }
+    }
+
+    /// Returns whether the message of the claim made in state `old` travels inline: the message that wakes an idle
+    /// actor, and the first message of all.
+    #[inline]
+    fn goes_inline(&self, old: MailboxState) -> bool {
+        // Relaxed: the Acquire of the claim has made the value of the last idle transition visible (M4).
+        old.is_first() || old.is_idle() && old.index() == self.gate.inline_index.load(Ordering::Relaxed)
     }
 
     #[inline(always)]

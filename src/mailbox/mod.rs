@@ -28,6 +28,9 @@
 // chain apart, and EPOCH flips: senders then recognise the pointer in `tail_block` as stale. The index of an inline
 // message leaves a hole in the first block.
 //
+// The first message of all travels inline, too, although a new actor is owned from the beginning (FRESH): most actors
+// that are created and told something at once need no block for it.
+//
 // One bit of epoch suffices. Between the claim of a sender and its publishing the owner cannot go idle, because `head`
 // cannot pass the claim. EPOCH flips only when a chain existed: otherwise two idle transitions in a row would make the
 // stale pointer look valid again.

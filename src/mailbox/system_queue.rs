@@ -10,7 +10,9 @@
 
 use crate::sync::atomic::{AtomicPtr, Ordering, fence};
 use crate::sync::fence_for_tsan;
-use std::ptr;
+use crate::util::slabs;
+use std::alloc::Layout;
+use std::ptr::{self, NonNull};
 
 /// The moment at which a control message takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,32 @@ fn closed<S>() -> *mut Node<S> {
     ptr::without_provenance_mut(1)
 }
 
+impl<S> Node<S> {
+    /// Puts a node into memory that the threads use again: senders make nodes, and owners free them.
+    #[inline]
+    fn allocate(position: Position, message: S) -> *mut Self {
+        let node = slabs::allocate(Layout::new::<Self>()).cast::<Self>();
+        // SAFETY: the memory is ours alone, and fits a node.
+        unsafe { node.write(Node { next: ptr::null_mut(), position, message }) };
+        node.as_ptr()
+    }
+
+    /// Takes the node out of its memory.
+    ///
+    /// # Safety
+    ///
+    /// The node comes from [`allocate`](Self::allocate), and the caller, who has it alone, uses the pointer no more.
+    #[inline]
+    unsafe fn release(node: *mut Self) -> Self {
+        // SAFETY: the caller's promise; the memory is given back once.
+        unsafe {
+            let content = node.read();
+            slabs::release(NonNull::new_unchecked(node).cast(), Layout::new::<Self>());
+            content
+        }
+    }
+}
+
 impl<S> SystemQueue<S> {
     pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
@@ -43,7 +71,7 @@ impl<S> SystemQueue<S> {
 
     /// Adds a message; hands it back when the queue is closed.
     pub(crate) fn push(&self, message: S, position: Position) -> Result<(), S> {
-        let node = Box::into_raw(Box::new(Node { next: ptr::null_mut(), position, message }));
+        let node = Node::allocate(position, message);
         let mut newest = self.0.load(Ordering::Relaxed);
         loop {
             if newest == closed() {
@@ -52,7 +80,7 @@ impl<S> SystemQueue<S> {
                 fence(Ordering::Acquire);
                 fence_for_tsan!(self.0);
                 // SAFETY: the node was never published.
-                return Err(unsafe { Box::from_raw(node) }.message);
+                return Err(unsafe { Node::release(node) }.message);
             }
             // SAFETY: as above.
             unsafe { (*node).next = newest };
@@ -104,6 +132,11 @@ pub(crate) struct Batch<S> {
 }
 
 impl<S> Batch<S> {
+    /// Returns whether all messages are taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_null()
+    }
+
     fn reverse(mut newest: *mut Node<S>) -> Self {
         let mut oldest_first = ptr::null_mut();
         while !newest.is_null() {
@@ -119,12 +152,13 @@ impl<S> Batch<S> {
 impl<S> Iterator for Batch<S> {
     type Item = (Position, S);
 
+    #[inline]
     fn next(&mut self) -> Option<(Position, S)> {
         if self.next.is_null() {
             return None;
         }
         // SAFETY: the list is ours, and each node leaves it here.
-        let node = *unsafe { Box::from_raw(self.next) };
+        let node = unsafe { Node::release(self.next) };
         self.next = node.next;
         Some((node.position, node.message))
     }
@@ -132,6 +166,9 @@ impl<S> Iterator for Batch<S> {
 
 impl<S> Drop for Batch<S> {
     fn drop(&mut self) {
+        if self.is_empty() {
+            return;
+        }
         crate::mailbox::mailbox::propagate(crate::mailbox::mailbox::drop_each(|| self.next()));
     }
 }

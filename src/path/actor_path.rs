@@ -244,22 +244,22 @@ impl fmt::Debug for ActorPath {
 }
 
 /// The name of an actor among its siblings.
-#[derive(Debug, Clone)]
-pub(crate) enum Name {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Name<'a> {
     /// The creator gave the name, and [`check_name`] accepted it.
-    Given(Box<str>),
+    Given(&'a str),
     /// The engine generated the name of the n-th anonymous child of its parent: `$a`, `$b`, …
     Generated(u64),
     /// The path of an empty reference, which is no child of any parent.
-    Nobody(Box<ActorPath>),
+    EmptyRef(&'a ActorPath),
 }
 
-impl Name {
-    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
+impl<'a> Name<'a> {
+    pub(crate) fn text(self) -> std::borrow::Cow<'a, str> {
         match self {
-            Name::Given(name) => name.as_ref().into(),
-            Name::Generated(number) => generated(*number).into(),
-            Name::Nobody(path) => path.name().into(),
+            Name::Given(name) => name.into(),
+            Name::Generated(number) => generated(number).into(),
+            Name::EmptyRef(path) => path.name().into(),
         }
     }
 }

@@ -36,7 +36,7 @@ impl<M: Send + 'static> PathRecipient<M> {
     /// Returns the actors that a message goes to now, or the reason why there is none.
     fn find(&self) -> Result<Vec<ActorRef<M>>, PathLookupFailure> {
         let mut actors = match self.path.selection.resolve() {
-            Found::Missing(path) => return Err(PathLookupFailure::Nobody(path)),
+            Found::Missing(path) => return Err(PathLookupFailure::NoActor(path)),
             Found::Actors(actors) => actors,
         };
         if self.path.selection.has_wildcard() {
@@ -48,7 +48,7 @@ impl<M: Send + 'static> PathRecipient<M> {
         match (targets.is_empty(), other) {
             (false, _) => Ok(targets),
             (true, Some(wrong)) => Err(PathLookupFailure::OtherType(wrong)),
-            (true, None) => Err(PathLookupFailure::Nobody(self.path.selection.path())),
+            (true, None) => Err(PathLookupFailure::NoActor(self.path.selection.path())),
         }
     }
 
@@ -69,14 +69,14 @@ impl<M: Send + 'static> PathRecipient<M> {
 
 /// The reason why a path found no actor.
 pub(crate) enum PathLookupFailure {
-    Nobody(ActorPath),
+    NoActor(ActorPath),
     OtherType(WrongType),
 }
 
 impl<M: Send + 'static> OwnRecipient<M> for PathRecipient<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         match self.find() {
-            Err(PathLookupFailure::Nobody(path)) => {
+            Err(PathLookupFailure::NoActor(path)) => {
                 self.refuse_at_path(message, DeadLetterReason::NoActor, path)
             }
             Err(PathLookupFailure::OtherType(wrong)) => {

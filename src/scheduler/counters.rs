@@ -62,7 +62,7 @@ pub(crate) enum Wake {
     /// As many workers search as the waker asked for; they find the task, or notify in the waker's place.
     EnoughSearch,
     /// All workers are busy; each of them looks for tasks before it sleeps.
-    NobodySleeps,
+    NoSleeper,
 }
 
 impl Idle {
@@ -93,7 +93,7 @@ impl Idle {
     fn verdict(self, enough: usize) -> Wake {
         match self.first_sleeper() {
             _ if self.searcher_count() >= enough => Wake::EnoughSearch,
-            None => Wake::NobodySleeps,
+            None => Wake::NoSleeper,
             Some(seat) => Wake::Unpark(seat),
         }
     }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_sleeper_is_woken_as_a_searcher_and_only_one_at_a_time() {
         let word = IdleWord::new();
-        assert_eq!(word.wake_one(1), Wake::NobodySleeps);
+        assert_eq!(word.wake_one(1), Wake::NoSleeper);
         word.begin_search();
         word.announce(31, true);
         word.announce(3, false);
@@ -232,7 +232,7 @@ mod tests {
     fn a_second_one_is_woken_beside_a_searcher_if_one_is_not_enough() {
         let word = IdleWord::new();
         word.begin_search();
-        assert_eq!(word.wake_one(2), Wake::NobodySleeps);
+        assert_eq!(word.wake_one(2), Wake::NoSleeper);
         word.announce(0, false);
         word.announce(1, false);
         assert_eq!(word.wake_one(1), Wake::EnoughSearch);

@@ -79,7 +79,7 @@ impl Sleep {
         match self.groups[group].wake_one(enough) {
             Wake::EnoughSearch => {}
             Wake::Unpark(seat) => self.unpark(group, seat),
-            Wake::NobodySleeps => self.wake_neighbour(group),
+            Wake::NoSleeper => self.wake_neighbour(group),
         }
     }
 
@@ -90,7 +90,7 @@ impl Sleep {
             match self.groups[group].wake_one(1) {
                 Wake::EnoughSearch => return,
                 Wake::Unpark(seat) => return self.unpark(group, seat),
-                Wake::NobodySleeps => {}
+                Wake::NoSleeper => {}
             }
         }
     }

@@ -7,14 +7,11 @@
 use crate::actor::guardians::Never;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::cell::{ActorCore, Header, Kind, Local, VTable};
-use crate::core::children::Children;
-use crate::core::full_policy::FullPolicy;
+use crate::core::cell::{ActorCore, Header, Kind, Local, Special, SpecialName, SystemLink, VTable};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::mailbox::mailbox::Mailbox;
 use crate::path::actor_path::{ActorPath, Name};
 use crate::scheduler::task::{Ran, Task, Turn};
-use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::util::panic::drop_guarded;
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -58,24 +55,8 @@ impl SystemCore {
     /// Returns an empty reference for `path`.
     pub(crate) fn empty_ref_at<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
         let header = Header::new(never_run, &EmptyRecipient::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
-        let core = ActorCore {
-            uid: 0,
-            system: self.clone(),
-            parent: None,
-            name: Name::Nobody(Box::new(path)),
-            slot: 0,
-            routee_index: 0,
-            held: AtomicU32::new(0),
-            restarts: AtomicU32::new(0),
-            notices: AtomicU32::new(0),
-            takes_copies: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
-            told_to_stop: AtomicBool::new(false),
-            full: FullPolicy::Refuse,
-            on_failure: None,
-            children: Children::default(),
-            own_home: None,
-        };
+        let core = ActorCore::new(SystemLink::counted(self.clone()), None, 0)
+            .with(Special::of_name(Some(SpecialName::EmptyRef(path))));
         let mailbox = Mailbox::unbounded(header);
         let local = Box::new(Local::<M> { mailbox, core });
         local.core.children.close();
@@ -98,7 +79,7 @@ impl SystemCore {
 impl ActorCore {
     /// Returns whether this cell belongs to an empty reference, and so never was an actor.
     pub(crate) fn is_empty_ref(&self) -> bool {
-        matches!(self.name, Name::Nobody(_))
+        matches!(self.name(), Name::EmptyRef(_))
     }
 }
 
@@ -107,9 +88,9 @@ impl AnyActorRef {
     /// this is the reference of the router. For an empty reference without a type it is an empty reference of any type.
     pub(crate) fn stand_in<M: Send + 'static>(&self, takes: TypeId) -> Option<ActorRef<M>> {
         let core = self.core();
-        match &core.name {
-            Name::Nobody(path) if takes == TypeId::of::<Never>() => {
-                Some(core.system.empty_ref_at(ActorPath::clone(path)))
+        match core.name() {
+            Name::EmptyRef(path) if takes == TypeId::of::<Never>() => {
+                Some(core.system.empty_ref_at(path.clone()))
             }
             _ => core.children.front(),
         }
@@ -132,8 +113,11 @@ impl<M: Send + 'static> EmptyRecipient<M> {
     /// The last reference to a `Local<M>` made by [`SystemCore::empty_ref_at`] is gone.
     unsafe fn free(header: NonNull<Header>) -> Option<AnyActorRef> {
         // SAFETY: by contract a boxed `Local<M>` without any other reference to it.
-        let local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
+        let mut local = unsafe { Box::from_raw(header.cast::<Local<M>>().as_ptr()) };
+        // SAFETY: the link of a cell without a parent is counted, and the cell's end does not use it.
+        let system = unsafe { local.core.system.give_back() };
         drop_guarded(local);
+        drop_guarded(system);
         None
     }
 }

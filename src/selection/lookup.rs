@@ -106,7 +106,7 @@ impl SystemCore {
     /// Returns the child of this name. The root has `/deadLetters` in addition, which is no actor.
     pub(crate) fn child_of(self: &StdArc<Self>, parent: &AnyActorRef, name: &str) -> Option<AnyActorRef> {
         let core = parent.core();
-        let is_root = core.parent.is_none() && !matches!(core.name, Name::Nobody(_));
+        let is_root = core.parent.is_none() && !matches!(core.name(), Name::EmptyRef(_));
         if is_root && name == DEAD_LETTERS {
             return Some(self.dead_letters_any());
         }

@@ -292,7 +292,7 @@ impl Selection {
                     // A temporary actor is found by its exact name alone.
                     Element::Pattern(_) if *actor == tree.temp => {}
                     Element::Pattern(pattern) => {
-                        let matches = |child: &AnyActorRef| is_match(pattern, &child.core().name.text());
+                        let matches = |child: &AnyActorRef| is_match(pattern, &child.core().name().text());
                         next.extend(actor.core().children.all().into_iter().filter(matches));
                     }
                 }
@@ -402,7 +402,7 @@ impl fmt::Display for Selection {
             return f.write_str("/");
         }
         for actor in names.iter().rev() {
-            let name = actor.core().name.text();
+            let name = actor.core().name().text();
             write!(f, "/{name}")?;
             // Names may contain `*`, too; it means itself only where the uid is given.
             if name.contains('*') {

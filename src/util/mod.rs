@@ -3,5 +3,7 @@
 pub(crate) mod reclaim; // frees memory that other threads may still read
 pub(crate) mod per_thread; // keeps a value for each thread
 pub(crate) mod panic; // keeps a panic in user code from becoming two
+pub(crate) mod lent_arc; // an `Arc` that need not be counted
+pub(crate) mod slabs; // memory for cells, cut from larger pieces
 #[cfg(feature = "config")]
 pub(crate) mod values; // the values of settings in a configuration file

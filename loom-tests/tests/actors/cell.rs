@@ -146,7 +146,7 @@ fn three_senders() {
 // Bound 3: two threads.
 #[test]
 fn a_stop_that_races_a_tell() {
-    model("cell_stop_races_tell", &[1, 3, 6], 3, 2_500, || {
+    model("cell_stop_races_tell", &[1, 3, 6], 3, 1_000, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = tell(&actor, Do::Count);
@@ -163,7 +163,7 @@ fn a_stop_that_races_a_tell() {
 // Bound 3: two threads.
 #[test]
 fn the_cell_is_freed_once_whoever_holds_the_last_reference() {
-    model("cell_last_reference", &[1, 13], 3, 2_500, || {
+    model("cell_last_reference", &[1, 13], 3, 1_200, || {
         let (system, counts) = (system(), Arc::new(Counts::default()));
         let actor = spawn(&system, &counts);
         let sender = {
@@ -226,6 +226,7 @@ struct Parent {
 
 enum ParentDo {
     WatchChild,
+    Fail,
 }
 
 impl Actor for Parent {
@@ -237,6 +238,7 @@ impl Actor for Parent {
                     ctx.watch(child)?;
                 }
             }
+            ParentDo::Fail => return Err(Failure::msg("as told")),
         }
         Ok(())
     }
@@ -273,6 +275,37 @@ fn a_parent_that_watches_its_dying_child_finds_the_name_free() {
         parent.tell(ParentDo::WatchChild);
         death.join().unwrap();
         assert_eq!(counts.notices.load(SeqCst), 1);
+        end(system, 1);
+    });
+}
+
+// Bound 2: two threads, but each runs many turns.
+#[test]
+fn a_child_that_ends_while_its_parent_stops() {
+    model("cell_child_end_races_parent_stop", &[4, 15], 2, 500, || {
+        let (system, counts) = (system(), Arc::new(Counts::default()));
+        let (parent, child) = family(&system, &counts);
+        let death = thread::spawn(move || child.stop());
+        parent.stop();
+        death.join().unwrap();
+        assert!(parent.is_closed(), "it has seen the end of its child");
+        assert_eq!(system.living_actors(), 4, "the guardians are left");
+        end(system, 0);
+    });
+}
+
+// Bound 2: two threads, but each runs many turns.
+#[test]
+fn a_child_that_ends_while_its_parent_restarts() {
+    model("cell_child_end_races_restart", &[4, 14, 15], 2, 500, || {
+        let (system, counts) = (system(), Arc::new(Counts::default()));
+        let (parent, child) = family(&system, &counts);
+        let death = thread::spawn(move || child.stop());
+        // The old state stops the child, and the new one wants the name.
+        parent.tell(ParentDo::Fail);
+        death.join().unwrap();
+        assert_eq!(parent.untyped().expect("an actor").restarts(), 1);
+        assert_eq!(system.living_actors(), 4 + 2, "the parent, and the child of the new state");
         end(system, 1);
     });
 }

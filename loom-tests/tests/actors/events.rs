@@ -131,7 +131,7 @@ fn end(system: System) -> pointsman::Ledger {
 // Bound 3: two threads.
 #[test]
 fn publish_races_the_end_of_the_subscriber() {
-    model("events_publish_races_end", &[1, 6], 3, 3_300, || {
+    model("events_publish_races_end", &[1, 6], 3, 1_600, || {
         let system = system();
         let (actor, handled) = listener(&system);
         assert!(system.events().subscribe::<Event, _>(&actor));

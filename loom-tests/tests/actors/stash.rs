@@ -116,7 +116,7 @@ fn what_is_stashed_is_queued_in_the_books() {
 // Bound 3: two threads.
 #[test]
 fn an_item_that_races_the_stop_is_a_dead_letter_once() {
-    model("stash_races_stop", &[1, 6], 3, 2_000, || {
+    model("stash_races_stop", &[1, 6], 3, 900, || {
         let (system, door, seen) = scene();
         let sender = tell(&door, Msg::Item(1));
         door.stop();

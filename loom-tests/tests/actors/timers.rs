@@ -128,7 +128,7 @@ fn a_tick_that_races_its_cancel_comes_or_was_cancelled() {
 
 #[test]
 fn nothing_comes_of_a_timer_that_was_replaced() {
-    model("timers_tick_races_replacement", &[16], 3, 600, || {
+    model("timers_tick_races_replacement", &[16], 3, 510, || {
         let (system, clock) = system();
         let (actor, counts) = ticker(&system, true, false);
         let moved = advance(&clock);

@@ -8,5 +8,6 @@ mod ledger;
 mod net_readiness;
 mod per_thread;
 mod reclaim;
+mod slabs;
 #[path = "../support/mod.rs"]
 mod support;

@@ -13,7 +13,8 @@
 //! before the head (`len_never_negative`); a glance at the word without Acquire, or that subtracts a head
 //! which has passed its index (`glance_sees_what_its_index_knew`); a claim without Release
 //! (`glance_sees_what_a_claim_knew`); either close without Release (`who_sees_it_closed_…`); the end of the chain
-//! read or extended without the other side's order (`two_senders_append`). Not caught, held by argument alone:
+//! read or extended without the other side's order (`two_senders_append`); a claim other than the first that goes inline by
+//! the mark of a new mailbox (`two_senders_of_a_new_actor`). Not caught, held by argument alone:
 //! `mark_advance` without Release, or called before `settled_block` is moved.
 
 use crate::support::counted::{Counted, Tally};
@@ -77,8 +78,19 @@ impl World {
         }
     }
 
-    /// The token, taken before anybody races.
+    /// The token, taken before anybody races. All messages from now on lie in blocks: the first one has come and gone.
     fn owner(&self) -> Owner<'_, (), (), Counted> {
+        assert!(self.mailbox.push(Tally::new().message(0)).expect("open").wakes());
+        // SAFETY: the push handed us the token.
+        let mut owner = unsafe { self.mailbox.owner() };
+        let Ready::Message(front) = owner.ready() else { panic!("it was pushed just now") };
+        drop(front.take());
+        owner.try_idle().expect("nothing to do");
+        self.owner_of_new()
+    }
+
+    /// The token of a new mailbox, taken before anybody races, as by the creator of an actor.
+    fn owner_of_new(&self) -> Owner<'_, (), (), Counted> {
         let sent = self.mailbox.gate.send_system((), Position::Immediate);
         assert_eq!(sent, Ok(SystemPushed::Wake));
         // SAFETY: the send handed us the token.
@@ -310,6 +322,37 @@ fn two_senders_append() {
     });
 }
 
+/// The first message of a mailbox that is owned from the beginning travels inline, and no other one does, although
+/// control that comes meanwhile has the mark of a new mailbox survive the first claim.
+#[test]
+fn two_senders_of_a_new_actor() {
+    model("two_senders_of_a_new_actor", &[1, 2], 3, 100, || {
+        let world = World::new();
+        let mut owner = world.owner_of_new();
+        let push = |world: &World, number| {
+            assert!(!world.mailbox.push(world.message(number)).expect("open").wakes());
+        };
+        let sender = {
+            let world = world.clone();
+            thread::spawn(move || (0..2).for_each(|number| push(&world, number)))
+        };
+        let sent = world.mailbox.gate.send_system((), Position::Immediate);
+        assert_eq!(sent, Ok(SystemPushed::Queued));
+        (2..4).for_each(|number| push(&world, number));
+        sender.join().unwrap();
+        let mut last = [None; 2];
+        for _ in 0..4 {
+            let Ready::Message(front) = owner.ready() else { panic!("all four are there") };
+            let number = front.take().number;
+            assert!(last[number / 2] < Some(number), "in the order sent");
+            last[number / 2] = Some(number);
+        }
+        assert_eq!(owner.take_system().count(), 1);
+        owner.try_idle().expect("nothing to do");
+        world.assert_all_handled(4);
+    });
+}
+
 /// Two messages, idle, one message, idle, and then a chain again, while another sender comes in between: the
 /// epoch may flip only where a chain was released. Bound 1: bound 2 takes a million executions.
 #[test]
@@ -339,7 +382,7 @@ fn idle_flips_only_with_chain() {
 fn close_races_push(name: &str, bound: usize, floor: usize, senders: usize, each: usize) {
     model(name, &[1, 6, 8], bound, floor, move || {
         let world = World::new();
-        let mut owner = world.owner();
+        let mut owner = world.owner_of_new();
         let threads: Vec<_> = (0..senders)
             .map(|sender| {
                 let world = world.clone();
@@ -482,7 +525,7 @@ fn glance_sees_what_a_claim_knew() {
 fn sees_closed(name: &str, close: impl Fn(&mut Owner<'_, (), (), Counted>) + Send + Sync + 'static) {
     model(name, &[6], 3, 3, move || {
         let world = World::new();
-        let mut owner = world.owner();
+        let mut owner = world.owner_of_new();
         let onlooker = {
             let world = world.clone();
             thread::spawn(move || {
