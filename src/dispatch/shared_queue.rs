@@ -324,7 +324,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
 
     /// Wakes one taker that sleeps, unless one is called. The caller has executed a `SeqCst` fence or exchange since the
     /// push, or the look at the queue, that this wake is for.
-    #[inline]
+    #[inline(always)]
     fn wake_one(&self) {
         // Ordering: SeqCst, both; as `pushed` says.
         if self.has_idle() && !self.calls.is_called.load(Ordering::SeqCst) {
@@ -347,6 +347,7 @@ impl<M, W: Wake> SharedQueue<M, W> {
         Some(seat)
     }
 
+    #[cold]
     fn call(&self) {
         loop {
             // Ordering: SeqCst; as in `wake_one`.

@@ -96,7 +96,7 @@ impl World {
 // Caught: a mark that is set behind the push; an actor that hands on what it leaves whether it is marked or not.
 #[test]
 fn no_copy_is_routed_again_when_its_routee_ends_early() {
-    model("copies_race_early_end", &[1], 3, 5_100, || {
+    model("copies_race_early_end", &[1], 3, 3_300, || {
         let world = World::new();
         let old = world.old(&world.leaving);
         let sender = thread::spawn(move || old.broadcast(1u32));

@@ -79,13 +79,13 @@ fn tell_races_stop(name: &str, floor: usize, path: &'static str) {
 // Bound 3: two threads.
 #[test]
 fn an_exact_selection_races_the_stop() {
-    tell_races_stop("selection_exact_races_stop", 4_000, "/user/subject");
+    tell_races_stop("selection_exact_races_stop", 3_000, "/user/subject");
 }
 
 // Bound 3: two threads.
 #[test]
 fn a_pattern_races_the_stop() {
-    tell_races_stop("selection_pattern_races_stop", 4_000, "/user/sub*");
+    tell_races_stop("selection_pattern_races_stop", 3_000, "/user/sub*");
 }
 
 /// A message to `path` races the creation of who stands there.
@@ -111,13 +111,13 @@ fn tell_races_creation(name: &str, floor: usize, path: &'static str) {
 // Bound 3: two threads.
 #[test]
 fn an_exact_selection_races_the_creation() {
-    tell_races_creation("selection_exact_races_creation", 2_700, "/user/subject");
+    tell_races_creation("selection_exact_races_creation", 270, "/user/subject");
 }
 
 // Bound 3: two threads.
 #[test]
 fn a_pattern_races_the_creation() {
-    tell_races_creation("selection_pattern_races_creation", 2_700, "/user/*");
+    tell_races_creation("selection_pattern_races_creation", 270, "/user/*");
 }
 
 /// Counts what it is told, positive and negative.
@@ -138,7 +138,7 @@ impl Actor for Finder {
 // Bound 3: two threads.
 #[test]
 fn a_question_that_races_the_stop_has_one_answer() {
-    model("selection_identify_races_stop", &[1, 14], 3, 7_200, || {
+    model("selection_identify_races_stop", &[1, 14], 3, 4_300, || {
         let system = system(&ManualClock::new());
         let actor = spawn(&system, "subject", &Arc::default());
         let (found, missing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -732,7 +732,7 @@ fn the_end_of_the_router_races_a_send() {
 // Caught: a routee that takes nothing from the shared queue at the end of a turn full of its own messages.
 #[test]
 fn a_routee_flooded_by_itself_takes_what_others_push() {
-    model("balancing_flood_races_send", &[10], 2, 1_600, || {
+    model("balancing_flood_races_send", &[10], 2, 1_300, || {
         let world = World::new(1);
         let routees = world.router.routees().expect("it runs");
         let sender = {

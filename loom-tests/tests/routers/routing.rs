@@ -142,7 +142,7 @@ fn death_of_a_routee_races_a_send() {
 // Bound 2: two threads, but all of a router ends; bound 3 takes more than 25 s.
 #[test]
 fn the_heads_stop_races_a_send() {
-    model("routing_stop_races_send", &[1, 7], 2, 4_000, || {
+    model("routing_stop_races_send", &[1, 7], 2, 2_650, || {
         let world = World::new(RoundRobin::new());
         let sender = {
             let router = world.router.to_ref();
