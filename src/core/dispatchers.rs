@@ -199,9 +199,10 @@ impl Dispatchers {
     /// down.
     #[inline]
     pub(crate) fn place(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
-        if name.is_none()
-            && let Dispatch::Lasting { placement: Some(placement), .. } = &self.all[self.default].1
-        {
+        if name.is_some() {
+            return self.place_by_name(name, system);
+        }
+        if let Dispatch::Lasting { placement: Some(placement), .. } = &self.all[self.default].1 {
             return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
         }
         self.place_by_name(name, system)

@@ -256,9 +256,8 @@ impl Slabs {
             let mut count = 0;
             {
                 let mut shelf = lock(&self.0[class]);
-                while count < batch
-                    && let Some(place) = shelf.take()
-                {
+                while count < batch {
+                    let Some(place) = shelf.take() else { break };
                     taken[count] = place.as_ptr();
                     count += 1;
                 }

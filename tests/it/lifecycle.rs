@@ -330,18 +330,27 @@ fn the_recipe_sees_the_context_of_its_actor() {
 
 #[test]
 fn stopping_while_a_restart_waits_for_children_does_not_stop_the_old_state_twice() {
-    let stage = Stage::threads("twice");
+    let two_threads = Dispatcher::work_stealing().threads(2).lifo(false);
+    let stage = Stage::threads_with("twice", |builder| builder.dispatcher("default", two_threads));
     let actor = stage.spawn(&stage.role("a"));
+    let other = stage.spawn(&stage.role("b"));
+    assert_eq!(query(&other, |_, _| ()), Ok(()));
     let slow = child(&actor, &stage.role("slow"));
+    assert_eq!(query(&slow, |_, _| ()), Ok(()));
     let release = hold(&slow);
+    let mut notes: Vec<String> = (0..3).map(|_| stage.note()).collect();
+    notes.sort();
+    assert_eq!(notes, ["a Started 1", "b Started 1", "slow Started 1"]);
     fail(&actor);
-    stage.expect(&["a Started 1", "slow Started 1", "a Restarting 1"]);
+    stage.expect(&["a Restarting 1"]);
+    // The one worker that is free answers after the turn of `a`, which then waits for its child.
+    assert_eq!(query(&other, |_, _| ()), Ok(()));
     actor.stop();
     // The slow child holds both the restart and the stop.
     assert!(!actor.is_closed());
     drop(release);
     wait_for_end(&stage, &actor);
-    stage.end(&["slow Stopped 1"]);
+    stage.end(&["b Stopped 1", "slow Stopped 1"]);
 }
 
 struct Quiet;
