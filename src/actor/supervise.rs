@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn a_failure_is_judged_though_its_actor_has_ended_by_then() {
-        let two = Dispatcher::work_stealing().threads(2);
+        // The child must not wait in the LIFO slot of the worker that the parent holds.
+        let two = Dispatcher::work_stealing().threads(2).lifo(false);
         let system =
             System::builder("judges").dispatcher("default", two).build().expect("the settings are sound");
         let (parent, child, verdicts) = family(&system);
@@ -239,7 +240,7 @@ mod tests {
         parent.tell(ParentDo::WaitFor(signals));
         child.tell(failing);
         // The failure goes before any control that comes from now on.
-        failures.recv().expect("it fails");
+        failures.recv_timeout(Duration::from_secs(60)).expect("it fails");
         child.stop();
         child.when_ended().wait().expect("it was told to stop");
         signal.send(()).expect("it waits");
