@@ -330,8 +330,7 @@ fn the_recipe_sees_the_context_of_its_actor() {
 
 #[test]
 fn stopping_while_a_restart_waits_for_children_does_not_stop_the_old_state_twice() {
-    let two_threads = Dispatcher::work_stealing().threads(2).lifo(false);
-    let stage = Stage::threads_with("twice", |builder| builder.dispatcher("default", two_threads));
+    let stage = Stage::two_threads("twice");
     let actor = stage.spawn(&stage.role("a"));
     let other = stage.spawn(&stage.role("b"));
     assert_eq!(query(&other, |_, _| ()), Ok(()));

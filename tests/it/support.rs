@@ -277,11 +277,20 @@ impl Stage {
     }
 
     pub fn threads_with(name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
+        Self::threads_of(name, 4, change)
+    }
+
+    /// As [`threads`](Self::threads), with two workers: while the test holds an actor, the other worker runs all else.
+    pub fn two_threads(name: &str) -> Self {
+        Self::threads_of(name, 2, |builder| builder)
+    }
+
+    fn threads_of(name: &str, threads: usize, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
         let clock = ManualClock::new();
-        // Deciders are held here, too: whoever such a turn has woken must not wait for its end.
+        // Deciders are held here, too: the tasks that such a turn has woken must not wait for its end.
         let builder = System::builder(name)
             .clock(clock.clone())
-            .dispatcher("default", Dispatcher::work_stealing().threads(4).lifo(false));
+            .dispatcher("default", Dispatcher::work_stealing().threads(threads).lifo(false));
         let system = Ground::Threads(change(builder).build().expect("the settings are sound"));
         let (log, notes) = channel();
         Self { system, clock, log, notes }
