@@ -3,8 +3,7 @@
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::fork::RouterId;
 use crate::ask::slot::{ReplierHalf, quietly};
-use crate::core::ask_counts::{AskCounter, count, count_late_reply};
-use crate::core::ledger::Counters;
+use crate::core::ask_counts::{AskCounter, count_late_reply};
 use crate::core::pending_send::Awaited;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -191,47 +190,30 @@ impl<R> fmt::Debug for ReplyTo<R> {
     }
 }
 
-/// Takes the outcome of an ask that has no reply slot, for example for an actor that gets the answer as a message.
-pub(crate) trait ReplySink<R>: Send + Sync {
-    /// Takes the outcome; called once at most, in the thread that answers or drops the last port.
+/// The path of the replier, for askers that need it. A function, since most do not.
+pub(crate) type AnsweredBy<'a> = Option<&'a dyn Fn() -> ActorPath>;
+
+/// A reply destination: it takes the outcome of a port that has no reply slot, for example for an actor that gets the
+/// answer as a message.
+pub(crate) trait ReplyDestination<R>: Send + Sync {
+    /// Takes the outcome, once at most, in the thread that answers or drops the last port; gives back an outcome that
+    /// comes too late.
     ///
     /// A panic in this function is caught: it belongs to the asker, not to the replier.
-    fn complete(&self, outcome: Result<R, AskError>);
+    fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>>;
 
     /// Returns whether an answer is still of use; called only while there is none.
     fn wanted(&self) -> bool {
         true
     }
 
-    /// The counters of the ask.
-    fn counters(&self) -> Option<&Counters> {
-        None
-    }
-
-    /// Registers `waker`, which is woken once the outcome is here, for a thread that still sends the request. By
-    /// default this does nothing.
-    fn wake(&self, waker: &Waker) {
-        let _ = waker;
-    }
-}
-
-/// The path of the replier, for askers that need it. A function, since most do not.
-pub(crate) type AnsweredBy<'a> = Option<&'a dyn Fn() -> ActorPath>;
-
-/// A reply destination: it takes the outcome of a port that has no reply slot.
-pub(crate) trait ReplyDestination<R>: Send + Sync {
-    /// Takes the outcome, once at most; gives back an outcome that comes too late.
-    fn take(&self, outcome: Outcome<R>, by: AnsweredBy<'_>) -> Result<(), Outcome<R>>;
-
-    /// As [`ReplySink::wanted`].
-    fn wanted(&self) -> bool;
-
-    /// Counts the outcome, if this is an ask of its own and not a part of another.
+    /// Counts the beginning or the outcome, if this is an ask of its own and not a part of another.
     fn count(&self, row: AskCounter) {
         let _ = row;
     }
 
-    /// As [`ReplySink::wake`].
+    /// Registers `waker`, which is woken once the outcome is here, for a thread that still sends the request. By
+    /// default this does nothing.
     fn wake(&self, waker: &Waker) {
         let _ = waker;
     }
@@ -247,41 +229,20 @@ pub(crate) trait ReplyDestination<R>: Send + Sync {
     }
 }
 
-/// A sink that takes every outcome.
-struct SinkAdapter<S>(S);
-
-impl<R, S: ReplySink<R>> ReplyDestination<R> for SinkAdapter<S> {
-    fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
-        self.0.complete(outcome);
-        Ok(())
-    }
-
-    fn wanted(&self) -> bool {
-        self.0.wanted()
-    }
-
-    fn count(&self, row: AskCounter) {
-        count(row, self.0.counters());
-    }
-
-    fn wake(&self, waker: &Waker) {
-        self.0.wake(waker);
-    }
-}
-
-/// Makes a reply port whose answer goes to `sink`, and the handle for the owner of the sink.
+/// Makes a reply port whose answer goes to `sink`, and the handle for the owner of the sink. `prepare` sees both before
+/// the port exists.
 ///
 /// The sink gets the first reply, or [`AskError::NoReply`] when the last port is dropped without a reply. It gets
 /// neither, if the handle ends the ask first.
-pub(crate) fn to_sink<R, S>(sink: S) -> (ReplyTo<R>, SinkHandle<R>)
+pub(crate) fn to_sink<R, S>(sink: S, prepare: impl FnOnce(&S, &SinkHandle<R>)) -> (ReplyTo<R>, SinkHandle<R>)
 where
-    S: ReplySink<R> + 'static,
+    S: ReplyDestination<R> + 'static,
 {
-    count(AskCounter::Begun, sink.counters());
-    let reply_to = ReplyTo::to_own_sink(SinkAdapter(sink));
-    let Destination::Sink(port) = &reply_to.destination else { unreachable!("just made") };
-    let handle = SinkHandle { cell: port.cell.clone() };
-    (reply_to, handle)
+    sink.count(AskCounter::Begun);
+    let cell = Arc::new(SinkCell { state: AtomicUsize::new(PORT), sink });
+    let handle = SinkHandle { cell: cell.clone() };
+    prepare(&cell.sink, &handle);
+    (ReplyTo { destination: Destination::Sink(SinkPort { cell }) }, handle)
 }
 
 /// A destination that takes no outcome.
@@ -495,17 +456,18 @@ mod tests {
     /// Keeps the replies; panics on a failure.
     struct Kept(Arc<Mutex<Vec<u32>>>);
 
-    impl ReplySink<u32> for Kept {
-        fn complete(&self, outcome: Outcome<u32>) {
+    impl ReplyDestination<u32> for Kept {
+        fn take(&self, outcome: Outcome<u32>, _: AnsweredBy<'_>) -> Result<(), Outcome<u32>> {
             let reply = outcome.expect("planted");
             self.0.lock().expect("no panic while locked").push(reply);
+            Ok(())
         }
     }
 
     #[test]
     fn a_sink_gets_the_first_reply_only() {
         let kept = Arc::new(Mutex::new(Vec::new()));
-        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()), |_, _| {});
         let late = reply_to.clone();
         assert!(reply_to.wanted() && !handle.is_over());
         reply_to.send(1).expect("first");
@@ -517,7 +479,7 @@ mod tests {
     #[test]
     fn a_sink_that_panics_does_not_hurt_the_replier() {
         let kept = Arc::new(Mutex::new(Vec::new()));
-        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()), |_, _| {});
         drop(reply_to);
         assert!(handle.is_over());
         drop(handle);
@@ -527,7 +489,7 @@ mod tests {
     #[test]
     fn a_refused_request_leaves_the_sink_alone() {
         let kept = Arc::new(Mutex::new(Vec::new()));
-        let (reply_to, handle) = to_sink(Kept(kept.clone()));
+        let (reply_to, handle) = to_sink(Kept(kept.clone()), |_, _| {});
         assert!(handle.refuse());
         assert!(!reply_to.wanted() && !handle.expire());
         assert_eq!(reply_to.send(1), Err(1));

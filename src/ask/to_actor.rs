@@ -2,11 +2,11 @@
 
 use crate::ask::ask::Ask;
 use crate::ask::ask_clock::{AskClock, Asked};
-use crate::ask::error::AskError;
-use crate::ask::reply::{Call, ReplySink, ReplyTo, Request, SinkHandle, to_sink};
+use crate::ask::error::{AskError, Outcome};
+use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request, SinkHandle, to_sink};
 use crate::core::actor_ref::ActorRef;
+use crate::core::ask_counts::{AskCounter, count};
 use crate::core::deferred_send::{DeferredSend, TimedOutSend, put_off};
-use crate::core::ledger::Counters;
 use crate::core::pending_send::{Awaited, WaitBound};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, lock};
@@ -36,48 +36,66 @@ struct Armed {
     sender: Option<Waker>,
 }
 
-struct Sink<M, F>(StdArc<Answer<M, F>>);
-
-impl<R, M, F> ReplySink<R> for Sink<M, F>
+impl<R, M, F> ReplyDestination<R> for Answer<M, F>
 where
     M: Send + 'static,
     F: FnOnce(Result<R, AskError>) -> M + Send + 'static,
 {
-    fn complete(&self, mut outcome: Result<R, AskError>) {
+    /// Takes every outcome.
+    fn take(&self, mut outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
         let (wrap, armed) = {
-            let mut state = lock(&self.0.state);
+            let mut state = lock(&self.state);
             (state.wrap.take(), state.armed.take())
         };
         if let Err(error) = &mut outcome {
-            error.note_target(|| self.0.asked.path());
+            error.note_target(|| self.asked.path());
         }
         if let Some(Armed { timer, sender }) = armed {
-            self.0.asker.cancel_timer(timer);
+            self.asker.cancel_timer(timer);
             if let Some(sender) = sender {
                 sender.wake();
             }
         }
         if let Some(wrap) = wrap {
-            self.0.asker.tell(wrap(outcome));
+            self.asker.tell(wrap(outcome));
         }
+        Ok(())
     }
 
     fn wanted(&self) -> bool {
-        !self.0.asker.is_closed()
+        !self.asker.is_closed()
     }
 
-    fn counters(&self) -> Option<&Counters> {
-        self.0.asker.counting_system().map(SystemCore::ledger)
+    fn count(&self, row: AskCounter) {
+        count(row, self.asker.counting_system().map(SystemCore::ledger));
     }
 
     fn wake(&self, waker: &Waker) {
         // The waker rings a bell, and so runs no user code.
-        if let Some(armed) = &mut lock(&self.0.state).armed {
+        if let Some(armed) = &mut lock(&self.state).armed {
             armed.sender = Some(waker.clone());
             return;
         }
         // The outcome is there, or about to come.
         waker.wake_by_ref();
+    }
+}
+
+impl<M: Send + 'static, F> Answer<M, F> {
+    /// Sets the deadline, before the port exists.
+    fn arm<R: Send + 'static>(&self, handle: SinkHandle<R>, deadline: Duration) {
+        let timer = self.asker.call_after(deadline, Box::new(move || handle.time_out(deadline)));
+        let mut state = lock(&self.state);
+        match &state.wrap {
+            Some(_) => state.armed = timer.map(|timer| Armed { timer, sender: None }),
+            // The deadline has passed already.
+            None => {
+                drop(state);
+                if let Some(timer) = timer {
+                    self.asker.cancel_timer(timer);
+                }
+            }
+        }
     }
 }
 
@@ -132,12 +150,11 @@ impl<R: Send + 'static> Ask<R> {
             return None;
         }
         let state = Mutex::new(State { wrap: Some(wrap), armed: None });
-        let answer = StdArc::new(Answer { asker, asked, state });
-        let (reply_to, handle) = to_sink(Sink(answer.clone()));
-        if let Some(deadline) = deadline {
-            arm(&answer, handle.clone(), deadline);
-        }
-        Some((reply_to, handle))
+        Some(to_sink(Answer { asker, asked, state }, |answer, handle| {
+            if let Some(deadline) = deadline {
+                answer.arm(handle.clone(), deadline);
+            }
+        }))
     }
 }
 
@@ -199,26 +216,6 @@ fn wait_for_room<R>(
         Some(limit) if in_vain.is_late() => handle.time_out(limit),
         _ if in_vain.found_no_routee() => handle.undeliverable(AskError::no_routees()),
         _ => handle.undeliverable(AskError::undeliverable()),
-    }
-}
-
-/// Sets the deadline, before the request is sent.
-fn arm<M, F, R>(answer: &Answer<M, F>, handle: SinkHandle<R>, deadline: Duration)
-where
-    M: Send + 'static,
-    R: Send + 'static,
-{
-    let timer = answer.asker.call_after(deadline, Box::new(move || handle.time_out(deadline)));
-    let mut state = lock(&answer.state);
-    match &state.wrap {
-        Some(_) => state.armed = timer.map(|timer| Armed { timer, sender: None }),
-        // The deadline has passed already.
-        None => {
-            drop(state);
-            if let Some(timer) = timer {
-                answer.asker.cancel_timer(timer);
-            }
-        }
     }
 }
 

@@ -230,7 +230,7 @@ fn suspend_resume_races_sends() {
     });
 }
 
-/// Nobody wakes a suspended actor but the lane.
+/// Only the lane wakes a suspended actor.
 #[test]
 fn suspended_stays_suspended() {
     model("suspended_stays_suspended", &[1, 4, 5, 8], 3, 50, || {

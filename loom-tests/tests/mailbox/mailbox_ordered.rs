@@ -303,7 +303,7 @@ fn capacity_counts_what_is_sorted() {
     });
 }
 
-/// Nobody takes: one sender is accepted and one refused, although the owner moves.
+/// No message is taken: one sender is accepted and one refused, although the owner moves.
 #[test]
 fn a_move_makes_no_room() {
     model("a_move_makes_no_room", &[1, 18], 3, 100, || {

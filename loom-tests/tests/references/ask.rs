@@ -19,7 +19,7 @@ use loom::sync::Notify;
 use loom::thread;
 use pointsman::AskError;
 use pointsman::loom_hooks::ask::{self, Ask, Asker};
-use pointsman::loom_hooks::reply::{ReplySink, ReplyTo, to_sink};
+use pointsman::loom_hooks::reply::{AnsweredBy, ReplyDestination, ReplyTo, to_sink};
 use pointsman::loom_hooks::slot::{AskerHalf, FreeSlot, ReplierHalf};
 use pointsman::loom_hooks::{AlarmKey, Alarms, AskClock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -200,7 +200,7 @@ fn a_question_that_is_skipped_has_no_asker() {
         });
         let left = promise.leave();
         let (wanted, answered) = skips.join().unwrap();
-        // Nobody else has a port: an outcome is the reply, or that there is none, after the asker has gone.
+        // No other port exists: an outcome is the reply, or that there is none, after the asker has gone.
         assert_eq!(left.outcome.is_some(), answered);
         assert!(wanted || !answered);
         drop(left);
@@ -533,11 +533,13 @@ struct Notes {
     outcomes: Arc<Outcomes>,
 }
 
+type Outcome = Result<Payload, AskError>;
 type Outcomes = Mutex<Vec<Result<u32, AskError>>>;
 
-impl ReplySink<Payload> for Notes {
-    fn complete(&self, outcome: Result<Payload, AskError>) {
+impl ReplyDestination<Payload> for Notes {
+    fn take(&self, outcome: Outcome, _: AnsweredBy<'_>) -> Result<(), Outcome> {
         self.outcomes.lock().unwrap().push(number(outcome));
+        Ok(())
     }
 }
 
@@ -551,7 +553,7 @@ fn sink_expire_races_reply() {
     model("sink_expire_races_reply", &[9], TWO, 6, || {
         let lives = Lives::new();
         let (sink, outcomes) = notes();
-        let (reply_to, handle) = to_sink(sink);
+        let (reply_to, handle) = to_sink(sink, |_, _| {});
         let reply = lives.payload(7);
         let replier = thread::spawn(move || reply_to.send(reply).is_ok());
         let expired = handle.expire();
@@ -569,7 +571,7 @@ fn sink_expire_races_reply() {
 fn sink_expire_races_last_ports() {
     model("sink_expire_races_last_ports", &[9], THREE, 24, || {
         let (sink, outcomes) = notes();
-        let (reply_to, handle) = to_sink(sink);
+        let (reply_to, handle) = to_sink(sink, |_, _| {});
         let other = reply_to.clone();
         let droppers = [reply_to, other].map(|port| thread::spawn(move || drop(port)));
         let expired = handle.expire();
@@ -581,7 +583,7 @@ fn sink_expire_races_last_ports() {
     });
 }
 
-/// Reads, when it learns of the end, what was written by somebody who then dropped its port.
+/// Reads, when it learns of the end, what a replier wrote that then dropped its port.
 struct Reads(Arc<Work>);
 
 struct Work {
@@ -592,12 +594,13 @@ struct Work {
 // SAFETY: loom fails the model where `written` is read beside its writer; that is what it is for.
 unsafe impl Sync for Work {}
 
-impl ReplySink<Payload> for Reads {
-    fn complete(&self, outcome: Result<Payload, AskError>) {
+impl ReplyDestination<Payload> for Reads {
+    fn take(&self, outcome: Outcome, _: AnsweredBy<'_>) -> Result<(), Outcome> {
         assert_eq!(number(outcome), Err(AskError::no_reply()));
         // SAFETY: as above.
         let written = self.0.written.with(|written| unsafe { *written });
         self.0.read.lock().unwrap().push(written);
+        Ok(())
     }
 }
 
@@ -605,7 +608,7 @@ impl ReplySink<Payload> for Reads {
 fn sink_learns_of_no_reply_after_all_who_have_dropped_a_port() {
     model("sink_no_reply_comes_last", &[9], TWO, 3, || {
         let work = Arc::new(Work { written: UnsafeCell::new(0), read: Mutex::new(Vec::new()) });
-        let (reply_to, _handle) = to_sink(Reads(work.clone()));
+        let (reply_to, _handle) = to_sink(Reads(work.clone()), |_, _| {});
         let other = reply_to.clone();
         let worker = {
             let work = work.clone();
@@ -626,7 +629,7 @@ fn sink_reply_races_drop_of_the_other_port() {
     model("sink_reply_races_drop_of_the_other_port", &[9], TWO, 6, || {
         let lives = Lives::new();
         let (sink, outcomes) = notes();
-        let (reply_to, _handle) = to_sink(sink);
+        let (reply_to, _handle) = to_sink(sink, |_, _| {});
         let other = reply_to.clone();
         let reply = lives.payload(7);
         let replier = thread::spawn(move || assert!(reply_to.send(reply).is_ok()));
