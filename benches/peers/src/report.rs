@@ -3,7 +3,7 @@
 use crate::latency::{QUANTILES, SHOWN};
 use crate::library::{Kind, LIBRARIES, Library, OURS};
 use crate::run::{Finished, Outcome, Plan, Summary};
-use crate::workload::{Measured, Workload};
+use crate::workload::{Load, Measured, Workload};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -80,6 +80,16 @@ impl Finished {
         self.outcomes.iter().find(|(library, _)| library.name == OURS).map(|(_, outcome)| outcome)
     }
 
+    /// The row's title, and the rate where the title does not tell it.
+    fn name(&self) -> String {
+        match self.row.workload {
+            Workload::Latency { load: Load::PerSecond(rate), .. } => {
+                format!("{}, {rate} arrivals/s", self.row.title)
+            }
+            _ => self.row.title.to_owned(),
+        }
+    }
+
     fn is_latency(&self) -> bool {
         matches!(self.row.workload, Workload::Latency { .. })
     }
@@ -87,12 +97,12 @@ impl Finished {
     /// The figures by which libraries are compared: their names, and how to take them.
     fn figures(&self) -> Vec<(String, Box<dyn Fn(&Outcome) -> Option<Summary>>)> {
         if !self.is_latency() {
-            return vec![(self.row.title.to_owned(), Box::new(Outcome::summary))];
+            return vec![(self.name(), Box::new(Outcome::summary))];
         }
         let shown = SHOWN.iter().map(|&(place, name)| {
             let take: Box<dyn Fn(&Outcome) -> Option<Summary>> =
                 Box::new(move |outcome| outcome.latency(place));
-            (format!("{}, {name}", self.row.title), take)
+            (format!("{}, {name}", self.name()), take)
         });
         shown.collect()
     }
@@ -256,6 +266,7 @@ fn markdown(all: &[Finished], plan: &Plan, circumstances: &Circumstances) -> Str
     for (heading, kind) in [("Actors", Kind::Actors), ("Channels", Kind::Channel)] {
         table(&mut text, heading, all, plan, kind);
     }
+    backlog_table(&mut text, all, plan);
     let latencies: Vec<_> = all.iter().filter(|finished| finished.is_latency()).collect();
     if !latencies.is_empty() {
         text.push_str("\n### Latency\n");
@@ -295,6 +306,30 @@ fn table(text: &mut String, heading: &str, all: &[Finished], plan: &Plan, kind: 
                 Some(sum) if library.name == OURS => format!("{} ±{:.0} %", figure(sum.median), sum.spread()),
                 Some(sum) => format!("{} ±{:.0} %, {}×", figure(sum.median), sum.spread(), ratio(sum, ours)),
                 None => "–".into(),
+            };
+            let _ = write!(text, " {cell} |");
+        }
+        text.push('\n');
+    }
+}
+
+/// The memory of rows in which messages wait without a bound: the most that was in use, and page faults.
+fn backlog_table(text: &mut String, all: &[Finished], plan: &Plan) {
+    let rows: Vec<_> = all.iter().filter(|finished| finished.row.workload.has_backlog()).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let names: Vec<_> = plan.libraries.iter().map(|library| library.name).collect();
+    let _ = writeln!(text, "\n### Memory of a backlog\n\n| workload | {} |", names.join(" | "));
+    let _ = writeln!(text, "|---|{}", "--:|".repeat(names.len()));
+    for finished in rows {
+        let _ = write!(text, "| {} |", finished.row.title);
+        for (_, outcome) in &finished.outcomes {
+            let cell = match (outcome.peak(), outcome.page_faults()) {
+                (Some(peak), Some(faults)) => {
+                    format!("{:.0}, {:.1}", peak.median / 1e6, faults.median / 1e3)
+                }
+                _ => "–".into(),
             };
             let _ = write!(text, " {cell} |");
         }
@@ -345,11 +380,16 @@ fn row_json(finished: &Finished) -> Value {
             Outcome::Nothing => Value::Null,
             Outcome::Failed(fault) => json!({ "failed": fault }),
             Outcome::Measured(rounds) => {
-                let rounds = rounds.iter().map(|measured| match measured {
+                let values = rounds.iter().map(|found| match &found.measured {
                     Measured::Nanos(value) | Measured::Bytes(value) => json!(value),
                     Measured::Latency(values) => json!(values),
                 });
-                json!({ "rounds": rounds.collect::<Vec<_>>(), "summary": outcome.summary() })
+                json!({
+                    "rounds": values.collect::<Vec<_>>(),
+                    "summary": outcome.summary(),
+                    "peak_bytes": outcome.peak(),
+                    "page_faults": outcome.page_faults(),
+                })
             }
         };
         (library.name.to_owned(), value)

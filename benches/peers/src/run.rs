@@ -2,8 +2,9 @@
 //! and no heap disturb another's.
 
 use crate::library::{LIBRARIES, Library};
+use crate::living::{page_faults, peak};
 use crate::scale::Scale;
-use crate::workload::{Measured, ROWS, Row, Workload};
+use crate::workload::{Load, Measured, ROWS, Row, Workload};
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -27,10 +28,20 @@ pub struct Plan {
     pub scale: Scale,
 }
 
+/// What one process found.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Repetition {
+    pub measured: Measured,
+    /// The most memory that was in use, in bytes.
+    pub peak: usize,
+    /// Pages that the kernel had to supply.
+    pub page_faults: u64,
+}
+
 /// What a library has shown in one workload.
 pub enum Outcome {
     /// Each round's result.
-    Measured(Vec<Measured>),
+    Measured(Vec<Repetition>),
     /// It has nothing for this workload.
     Nothing,
     /// What went wrong.
@@ -53,7 +64,8 @@ impl Plan {
         let mut capacity = None;
         for row in &self.rows {
             let rate = match row.workload {
-                Workload::Latency { percent, .. } => {
+                Workload::Latency { load: Load::PerSecond(rate), .. } => Some(f64::from(rate)),
+                Workload::Latency { load: Load::Percent(percent), .. } => {
                     let known = finished.iter().find(|finished| finished.row.key == CAPACITY);
                     let slowest =
                         *capacity.get_or_insert_with(|| known.map_or_else(|| self.capacity(), slowest));
@@ -107,7 +119,7 @@ fn repeat(
     row: &Row,
     scale: &Scale,
     rate: Option<f64>,
-) -> Result<Option<Measured>, String> {
+) -> Result<Option<Repetition>, String> {
     let this = std::env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let rate = rate.unwrap_or(scale.arrivals_per_second).to_string();
     let mut child = Command::new(this)
@@ -155,7 +167,8 @@ pub fn repetition(mut words: impl Iterator<Item = String>) -> ExitCode {
     };
     scale.arrivals_per_second = rate.parse().unwrap_or(scale.arrivals_per_second);
     let measured = (library.run)(row.workload, &scale);
-    println!("{}", serde_json::to_string(&measured).expect("numbers can be written"));
+    let found = measured.map(|measured| Repetition { measured, peak: peak(), page_faults: page_faults() });
+    println!("{}", serde_json::to_string(&found).expect("numbers can be written"));
     io::stdout().flush().expect("the runner listens");
     // What still runs has nothing left to do.
     std::process::exit(0)
@@ -190,7 +203,7 @@ impl Summary {
 impl Outcome {
     /// Nanoseconds or bytes.
     pub fn summary(&self) -> Option<Summary> {
-        self.summary_of(|measured| match measured {
+        self.summary_of(|found| match &found.measured {
             Measured::Nanos(value) | Measured::Bytes(value) => Some(*value),
             Measured::Latency(_) => None,
         })
@@ -198,13 +211,23 @@ impl Outcome {
 
     /// Nanoseconds at the quantile of this place in [`QUANTILES`](crate::latency::QUANTILES).
     pub fn latency(&self, quantile: usize) -> Option<Summary> {
-        self.summary_of(|measured| match measured {
+        self.summary_of(|found| match &found.measured {
             Measured::Latency(values) => values.get(quantile).copied(),
             Measured::Nanos(_) | Measured::Bytes(_) => None,
         })
     }
 
-    fn summary_of(&self, value: impl Fn(&Measured) -> Option<f64>) -> Option<Summary> {
+    /// The most memory that was in use, in bytes.
+    pub fn peak(&self) -> Option<Summary> {
+        self.summary_of(|found| Some(found.peak as f64))
+    }
+
+    /// Pages that the kernel had to supply.
+    pub fn page_faults(&self) -> Option<Summary> {
+        self.summary_of(|found| Some(found.page_faults as f64))
+    }
+
+    fn summary_of(&self, value: impl Fn(&Repetition) -> Option<f64>) -> Option<Summary> {
         let Self::Measured(results) = self else { return None };
         Summary::of(results.iter().filter_map(value).collect())
     }

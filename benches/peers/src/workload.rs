@@ -56,7 +56,31 @@ pub enum Workload {
     /// Messages to one in a hundred of 100,000 actors.
     HotAmongIdle,
     /// How long messages take that arrive by a timetable; see [`crate::latency`].
-    Latency { percent: u32, is_stuck: bool },
+    Latency { load: Load, is_stuck: bool },
+}
+
+/// How many messages arrive by a timetable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// This part of the capacity of the slowest library.
+    Percent(u32),
+    /// This many in a second.
+    PerSecond(u32),
+}
+
+impl Workload {
+    /// Returns whether messages wait in memory without a bound.
+    pub fn has_backlog(self) -> bool {
+        matches!(
+            self,
+            Self::ToOne { window: None, .. }
+                | Self::Routed { .. }
+                | Self::SharedQueue { .. }
+                | Self::LeastLoaded { .. }
+                | Self::Broadcast { .. }
+                | Self::HotAmongIdle
+        )
+    }
 }
 
 /// What one repetition found.
@@ -292,6 +316,10 @@ const fn row(key: &'static str, is_quick: bool, workload: Workload, title: &'sta
     Row { key, title, workload, is_quick }
 }
 
+const fn at(load: Load) -> Workload {
+    Workload::Latency { load, is_stuck: false }
+}
+
 /// All rows, in the order of the table.
 pub const ROWS: &[Row] = &[
     row("ping-pong/1", true, Workload::PingPong { pairs: 1 }, "ping-pong, 1 pair, round trip"),
@@ -329,18 +357,22 @@ pub const ROWS: &[Row] = &[
     row("ring", true, Workload::Ring, "ring of 1,000, each hop"),
     row("big", false, Workload::Big, "big: 500 actors at random, each message"),
     row("hot", false, Workload::HotAmongIdle, "1 % of 100,000 actors, 2 threads"),
-    row("latency/50", true, Workload::Latency { percent: 50, is_stuck: false }, "open loop at 50 %"),
-    row("latency/80", false, Workload::Latency { percent: 80, is_stuck: false }, "open loop at 80 %"),
+    row("latency/1k", false, at(Load::PerSecond(1_000)), "open loop"),
+    row("latency/10k", false, at(Load::PerSecond(10_000)), "open loop"),
+    row("latency/100k", false, at(Load::PerSecond(100_000)), "open loop"),
+    row("latency/500k", false, at(Load::PerSecond(500_000)), "open loop"),
+    row("latency/50", true, at(Load::Percent(50)), "open loop at 50 %"),
+    row("latency/80", false, at(Load::Percent(80)), "open loop at 80 %"),
     row(
         "latency/50/stuck",
         false,
-        Workload::Latency { percent: 50, is_stuck: true },
+        Workload::Latency { load: Load::Percent(50), is_stuck: true },
         "open loop at 50 %, one stuck",
     ),
     row(
         "latency/80/stuck",
         false,
-        Workload::Latency { percent: 80, is_stuck: true },
+        Workload::Latency { load: Load::Percent(80), is_stuck: true },
         "open loop at 80 %, one stuck",
     ),
 ];
