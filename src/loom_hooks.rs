@@ -24,6 +24,7 @@ pub use crate::net::readiness;
 pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
 pub use crate::scheduler::current::{blocking, on_worker};
 pub use crate::scheduler::error::JoinError;
+pub use crate::scheduler::event_wait::EventSource;
 pub use crate::scheduler::injector::Injector;
 pub use crate::scheduler::pool::{Pool, Settings, TurnHooks};
 pub use crate::scheduler::task::{Ran, Task, TaskRef, Turn};

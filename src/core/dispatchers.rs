@@ -8,6 +8,8 @@ use crate::dispatch::running::Running;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
 use crate::settings::build_error::BuildError;
+#[cfg(all(feature = "net", not(pointsman_loom)))]
+use crate::{scheduler::pool::Pool, sync::Arc};
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
@@ -47,6 +49,17 @@ pub(crate) enum Dispatch {
     Lasting { running: Running, placement: Option<Box<Placement>> },
     /// The threads run while the dispatcher has actors.
     OnDemand(StdArc<OnDemand>),
+}
+
+impl Dispatchers {
+    /// Returns the workers of the default dispatcher, if they steal from each other and run as long as the system.
+    #[cfg(all(feature = "net", not(pointsman_loom)))]
+    pub(crate) fn default_pool(&self) -> Option<&Arc<Pool>> {
+        match &self.all[self.default].1 {
+            Dispatch::Lasting { running: Running::WorkStealing(pool), .. } => Some(pool),
+            _ => None,
+        }
+    }
 }
 
 /// The placement of a new actor.

@@ -1,7 +1,11 @@
-//! The driver: the thread that waits for sockets.
+//! The driver: what waits for sockets.
 //!
 //! The driver reads and writes nothing itself (except for the last bytes of connections whose actors have ended, see
 //! `linger.rs`): it turns the operating system's edges into messages, by the rules of `readiness.rs`.
+//!
+//! An idle worker of the default dispatcher waits for sockets in place of a park, and sends the messages itself
+//! ([`event_wait`](crate::scheduler::event_wait)). The driver's own thread waits for them where that dispatcher has no
+//! workers that steal from each other, where all of its workers are busy, and as long as sockets linger.
 //!
 //! The thread starts with the first listener of a system and is joined at shutdown, after the last actor has ended and
 //! the last bytes have gone out.
@@ -17,13 +21,15 @@ use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::net::ready::Ready;
 use crate::scheduler::affinity::unpinned;
-use crate::sync::{Mutex, lock, thread};
+use crate::scheduler::event_wait::{EventSource, EventWait};
+use crate::scheduler::pool::Pool;
+use crate::sync::{Arc, Mutex, OnceLock, lock, thread};
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc as StdArc;
+use std::sync::{Arc as StdArc, Weak as StdWeak};
 use std::time::Duration;
 use std::time::Instant;
 
@@ -33,6 +39,12 @@ const EVENTS_MAX: usize = 1024;
 const WAKE: Token = Token(usize::MAX);
 /// Tokens from here on belong to lingering sockets, lower tokens to actors.
 const LINGERING_FROM: usize = usize::MAX / 2;
+
+/// The driver's thread looks so often whether a worker waits for the sockets, while workers come and go. So long an
+/// event may lie when the worker that should wait for it handles a message that takes longer than those before.
+const TICK: Duration = Duration::from_millis(1);
+/// After so many ticks without a change the driver's thread sleeps until a worker leaves the sockets.
+const CALM_TICKS: u32 = 4;
 
 /// The driver of a system: none until the first listener.
 #[derive(Default)]
@@ -77,18 +89,18 @@ impl DriverSlot {
         Self { thread_name: format!("{system}-net"), state: Mutex::default() }
     }
 
-    /// Returns the driver, and starts it if need be.
+    /// Returns the driver, and starts it if need be. Idle workers of `pool` wait for its sockets.
     ///
     /// # Errors
     ///
     /// The operating system refuses a poll or a thread, or the system has shut down.
-    pub(crate) fn driver(&self) -> io::Result<StdArc<Driver>> {
+    pub(crate) fn driver(&self, pool: Option<&Arc<Pool>>) -> io::Result<StdArc<Driver>> {
         let mut state = lock(&self.state);
         match &*state {
             State::Running { driver, .. } => Ok(driver.clone()),
             State::Stopped => Err(io::Error::other("the system is shut down: it takes no more sockets")),
             State::NotYet => {
-                let (driver, thread) = Driver::start(&self.thread_name)?;
+                let (driver, thread) = Driver::start(&self.thread_name, pool.cloned())?;
                 *state = State::Running { driver: driver.clone(), thread };
                 Ok(driver)
             }
@@ -102,7 +114,7 @@ impl DriverSlot {
             return None;
         };
         lock(&driver.inbox).stop = Some(until);
-        driver.waker.wake().is_ok().then_some(thread)
+        driver.wake_thread().is_ok().then_some(thread)
     }
 }
 
@@ -113,6 +125,18 @@ pub(crate) struct Driver {
     /// The owners by token. Locked to open and close a socket and once for each batch of events.
     owners: Mutex<Slab<StdArc<Owner>>>,
     inbox: Mutex<Inbox>,
+    /// Locked by the thread that waits for the sockets.
+    wait: Mutex<Wait>,
+    /// The driver's own thread.
+    thread: OnceLock<thread::Thread>,
+}
+
+/// The poll, and room for its events.
+struct Wait {
+    poll: Poll,
+    events: Events,
+    /// The owners to be told of the last events.
+    raised: Vec<(StdArc<Owner>, Readiness)>,
 }
 
 /// The requests of other threads to the driver's thread.
@@ -124,6 +148,12 @@ struct Inbox {
     stop: Option<Option<Instant>>,
     /// The driver does not look here any more.
     closed: bool,
+}
+
+impl Inbox {
+    fn has_requests(&self) -> bool {
+        !self.lingering.is_empty() || self.stop.is_some()
+    }
 }
 
 /// The owner of a socket.
@@ -149,22 +179,22 @@ pub(crate) struct Registration {
 }
 
 impl Driver {
-    /// The poll belongs to the thread that serves.
-    fn new() -> io::Result<(StdArc<Self>, Poll)> {
+    /// Makes a driver without a thread.
+    pub(crate) fn new() -> io::Result<StdArc<Self>> {
         let poll = Poll::new()?;
-        let driver = StdArc::new(Self {
+        Ok(StdArc::new(Self {
             registry: poll.registry().try_clone()?,
             waker: Waker::new(poll.registry(), WAKE)?,
             owners: Mutex::new(Slab::new()),
             inbox: Mutex::new(Inbox::default()),
-        });
-        Ok((driver, poll))
+            wait: Mutex::new(Wait { poll, events: Events::with_capacity(EVENTS_MAX), raised: Vec::new() }),
+            thread: OnceLock::new(),
+        }))
     }
 
-    /// Makes a driver for tests that act in the place of the thread.
     #[cfg(test)]
-    pub(crate) fn without_thread() -> io::Result<(StdArc<Self>, Poll)> {
-        Self::new()
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Returns the sockets that the thread would take from its inbox.
@@ -182,11 +212,14 @@ impl Driver {
         }
     }
 
-    fn start(thread_name: &str) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
-        let (driver, poll) = Self::new()?;
+    fn start(
+        thread_name: &str,
+        pool: Option<Arc<Pool>>,
+    ) -> io::Result<(StdArc<Self>, thread::JoinHandle<()>)> {
+        let driver = Self::new()?;
         let served = driver.clone();
         // The messages to owners run code of users, which may end the system: that would wait for this very thread.
-        let serve = move || without_waiting(|| served.serve(poll));
+        let serve = move || without_waiting(|| served.serve(pool));
         let thread = thread::Builder::new().name(thread_name.to_owned()).spawn(unpinned(serve))?;
         Ok((driver, thread))
     }
@@ -233,14 +266,25 @@ impl Driver {
         }
         // A wake-up fails only if the driver's own descriptor is gone; then the deadline has no effect either, and the
         // socket closes with the driver.
-        let _ = self.waker.wake();
+        let _ = self.wake_thread();
+    }
+
+    /// Makes the driver's thread look into its inbox, wherever it waits.
+    fn wake_thread(&self) -> io::Result<()> {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+        self.waker.wake()
     }
 
     /// Runs the loop of the driver's thread.
-    fn serve(&self, mut poll: Poll) {
-        let mut events = Events::with_capacity(EVENTS_MAX);
+    fn serve(self: &StdArc<Self>, pool: Option<Arc<Pool>>) {
+        self.thread.set(thread::current()).expect("it has one thread");
+        if let Some(pool) = &pool {
+            let driver: StdWeak<Self> = StdArc::downgrade(self);
+            pool.sleep.events.install(driver);
+        }
         let mut lingerers = Lingerers::new(LINGERING_FROM);
-        let mut raised: Vec<(StdArc<Owner>, Readiness)> = Vec::new();
         let mut stop: Option<Option<Instant>> = None;
         loop {
             let deadline = match (lingerers.next_deadline(), stop.flatten()) {
@@ -248,43 +292,22 @@ impl Driver {
                 (one, other) => one.or(other),
             };
             let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            match poll.poll(&mut events, timeout) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // Only a misuse of the poll itself can fail here, and without the poll every connection would hang.
-                Err(error) => panic!("cannot wait for sockets: {error}"),
-            }
-            {
-                let owners = lock(&self.owners);
-                for event in &events {
-                    match event.token() {
-                        Token(token) if token < LINGERING_FROM => {
-                            let bits = readiness_of(event);
-                            if let (Some(owner), false) = (owners.get(token), bits.is_empty()) {
-                                raised.push((owner.clone(), bits));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            // Called outside the lock: it runs code of users.
-            let told = !raised.is_empty();
-            for (owner, bits) in raised.drain(..) {
-                owner.raise(bits);
-            }
-            if told {
+            let mut wait = lock(&self.wait);
+            wait.fetch(&self.owners, timeout);
+            let sleeping = pool.as_ref().filter(|pool| pool.sleep.has_sleeper());
+            if wait.tell_owners() {
                 // Lets the workers go on first where cores are scarce: more events come together then, and each costs
                 // less. With cores to spare this returns at once.
                 thread::yield_now();
             }
-            for event in &events {
+            for event in &wait.events {
                 match event.token() {
                     WAKE => {}
                     Token(token) if token >= LINGERING_FROM => lingerers.progress(token),
                     _ => {}
                 }
             }
+            drop(wait);
             let now = Instant::now();
             lingerers.expire(now);
             let mut inbox = lock(&self.inbox);
@@ -296,6 +319,11 @@ impl Driver {
                 return;
             }
             drop(inbox);
+            if let (Some(pool), true, true, None) = (sleeping, more.is_empty(), lingerers.is_empty(), stop) {
+                // A worker that slept is awake now, or takes the sockets when it has nothing to do.
+                self.leave_to_workers(&pool.sleep.events);
+                continue;
+            }
             for lingering in more {
                 lingerers.add(lingering, &self.registry);
             }
@@ -304,6 +332,92 @@ impl Driver {
                 let _ = self.waker.wake();
             }
         }
+    }
+}
+
+impl Driver {
+    /// Lets workers wait for the sockets. Returns when this thread has the sockets again, because there is a request in
+    /// the inbox, or because no worker waits for them.
+    fn leave_to_workers(&self, workers: &EventWait) {
+        workers.offer();
+        let mut seen = workers.departures();
+        let (mut was_free, mut calm) = (false, 0);
+        loop {
+            if calm < CALM_TICKS {
+                thread::park_timeout(TICK);
+            } else {
+                workers.tell_departures(true);
+                if workers.departures() == seen && !workers.is_free() && !lock(&self.inbox).has_requests() {
+                    thread::park();
+                }
+                workers.tell_departures(false);
+                calm = 0;
+            }
+            if lock(&self.inbox).has_requests() {
+                workers.take_over();
+                // A worker may have used up the wake-up that came with the request.
+                let _ = self.waker.wake();
+                return;
+            }
+            let (before, is_free) = (seen, workers.is_free());
+            seen = workers.departures();
+            if is_free && was_free && seen == before && workers.try_take() {
+                return;
+            }
+            calm = if is_free || seen != before { 0 } else { calm + 1 };
+            was_free = is_free;
+        }
+    }
+}
+
+impl EventSource for Driver {
+    fn wait(&self) -> bool {
+        lock(&self.wait).fetch(&self.owners, None)
+    }
+
+    fn look(&self) -> bool {
+        lock(&self.wait).fetch(&self.owners, Some(Duration::ZERO))
+    }
+
+    fn handle(&self) {
+        lock(&self.wait).tell_owners();
+    }
+
+    fn wake(&self) {
+        // A wake-up fails only if the driver's own descriptor is gone; then no wait lasts.
+        let _ = self.waker.wake();
+    }
+}
+
+impl Wait {
+    /// Waits for events, and notes the owners to be told. Returns whether there are any.
+    fn fetch(&mut self, owners: &Mutex<Slab<StdArc<Owner>>>, timeout: Option<Duration>) -> bool {
+        self.events.clear();
+        match self.poll.poll(&mut self.events, timeout) {
+            // Only a misuse of the poll itself can fail here, and without the poll every connection would hang.
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                panic!("cannot wait for sockets: {error}")
+            }
+            _ => {}
+        }
+        let owners = lock(owners);
+        for event in &self.events {
+            let Token(token) = event.token();
+            let bits = readiness_of(event);
+            if let (Some(owner), true, false) = (owners.get(token), token < LINGERING_FROM, bits.is_empty()) {
+                self.raised.push((owner.clone(), bits));
+            }
+        }
+        !self.raised.is_empty()
+    }
+
+    /// Tells the owners, outside their lock: it runs code of users. Returns whether there were any.
+    fn tell_owners(&mut self) -> bool {
+        let told = !self.raised.is_empty();
+        for (owner, bits) in self.raised.drain(..) {
+            owner.raise(bits);
+        }
+        told
     }
 }
 

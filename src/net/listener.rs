@@ -242,7 +242,9 @@ impl ListenerBuilder {
         let settings = Settings::new(dispatcher, &deployed.unwrap_or(settings));
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
-        let driver = system.core().extensions.get::<DriverSlot>().driver().map_err(ListenError::Driver)?;
+        let pool = system.core().dispatchers.default_pool();
+        let driver =
+            system.core().extensions.get::<DriverSlot>().driver(pool).map_err(ListenError::Driver)?;
         let socket = bind(&address).map_err(|error| ListenError::Bind { address: address.clone(), error })?;
         let places = ConnectionPermits::new(format!("system {:?}: listener {name:?}", system.core().name));
         let shared = StdArc::new(Shared {

@@ -1,7 +1,8 @@
 //! Sockets for actors: a listener hands each connection to an actor of its own.
 //!
-//! A single thread for the whole system, the *driver*, waits until the operating system reports that a socket can be
-//! read or written, and turns the report into a [`Ready`] message. All other work happens in the connection actor's own
+//! The *driver* of a system waits until the operating system reports that a socket can be read or written, and turns
+//! the report into a [`Ready`] message. An idle worker of the default dispatcher does that, or else a thread of the
+//! driver's own. All other work happens in the connection actor's own
 //! turn, with calls that never wait: [`Connection::fill`] reads the input that is there, [`Connection::flush`] writes
 //! the waiting output. So actors never block on a socket, and the workers share the reading and writing. An actor that
 //! reads less makes its peer send less: TCP's own back-pressure.
@@ -9,7 +10,7 @@
 //! In reading order:
 //!
 //! - `readiness.rs`: the word by which the driver and a connection agree on who acts.
-//! - `driver.rs`: the thread.
+//! - `driver.rs`: waits for sockets.
 //! - `socket.rs`: TCP and Unix sockets under a common type.
 //! - `connection.rs`: the socket of an actor, with its buffers.
 //! - `listener.rs`: accepts connections.

@@ -48,7 +48,7 @@ use crate::net::socket::Socket;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 use mio::event::Source;
-use mio::{Interest, Poll, Registry, Token};
+use mio::{Interest, Registry, Token};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc as StdArc;
@@ -305,13 +305,12 @@ impl Source for End {
 /// The surroundings of a course of events.
 struct Stage {
     driver: StdArc<Driver>,
-    poll: Poll,
 }
 
 impl Stage {
     fn new() -> Self {
-        let (driver, poll) = Driver::without_thread().expect("a poll");
-        Self { driver, poll }
+        let driver = Driver::new().expect("a poll");
+        Self { driver }
     }
 }
 
@@ -480,7 +479,7 @@ impl<'a> Course<'a> {
         if self.connection.take().is_some() {
             for lingering in self.stage.driver.take_lingering() {
                 self.has_lingered = true;
-                self.lingerers.add(lingering, self.stage.poll.registry());
+                self.lingerers.add(lingering, self.stage.driver.registry());
             }
         }
     }
@@ -675,7 +674,7 @@ fn a_lingering_socket_that_yields_is_gone_on_with_at_once() {
     lock(&wire).send(vec![4; 1 << 20]);
     lock(&wire).make_room(10);
     let mut lingerers = Lingerers::new(FIRST_TOKEN);
-    lingerers.add(lingering, stage.poll.registry());
+    lingerers.add(lingering, stage.driver.registry());
     // The peer sends no more, so no edge comes.
     let mut left = lock(&wire).coming.len();
     assert!(left > 0, "others get their turn");
@@ -699,7 +698,7 @@ fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_th
     let mut lingerers = Lingerers::new(FIRST_TOKEN);
     let mut add = |places: &StdArc<ConnectionPermits>, bytes| {
         let (lingering, wire) = lingering(places, bytes, 100);
-        lingerers.add(lingering, stage.poll.registry());
+        lingerers.add(lingering, stage.driver.registry());
         wire
     };
     // The sockets of another listener do not count.
@@ -715,10 +714,10 @@ fn the_oldest_of_those_that_linger_are_cut_until_the_others_hold_no_more_than_th
     // A socket whose bytes are written holds nothing, and is not cut.
     let (lingering, wire) = lingering(&places, 100, 100);
     lock(&wire).make_room(100);
-    lingerers.add(lingering, stage.poll.registry());
+    lingerers.add(lingering, stage.driver.registry());
     let mut add = |bytes| {
         let (lingering, wire) = self::lingering(&places, bytes, 100);
-        lingerers.add(lingering, stage.poll.registry());
+        lingerers.add(lingering, stage.driver.registry());
         wire
     };
     let last = [add(50), add(50)];

@@ -176,7 +176,7 @@ impl Course {
         };
         let (queue, guests) = (StdArc::new(Mutex::new(queue)), StdArc::<Mutex<Vec<_>>>::default());
         let connections_max = if rng.once_in(3) { usize::MAX } else { 1 + rng.below(5) };
-        let driver = system.core().extensions.get::<DriverSlot>().driver().expect("a thread");
+        let driver = system.core().extensions.get::<DriverSlot>().driver(None).expect("a thread");
         let (port, welcomed) = (queue.clone(), guests.clone());
         let make = move |connection, ctx: &mut Context<Ready>| {
             lock(&welcomed).push(ctx.me().clone());

@@ -80,6 +80,12 @@ impl Idle {
         self.0 & bit(seat) != 0
     }
 
+    /// Returns whether a worker of the group has announced sleep.
+    #[inline]
+    pub(crate) fn has_sleeper(self) -> bool {
+        self.0 & SLEEPERS != 0
+    }
+
     /// Returns the lowest seat whose worker sleeps.
     #[inline]
     fn first_sleeper(self) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Both sides of the sleep protocol. Steps, race and proof are in [the notes of the scheduler](super).
 
 use crate::scheduler::counters::{Idle, IdleWord, Retracted, SEAT_COUNT_MAX, SearchEnded, Wake};
+use crate::scheduler::event_wait::{EventWait, Waited};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{CachePadded, OnceLock};
@@ -13,6 +14,20 @@ pub(crate) struct Sleep {
     /// The handle of each worker, set by the worker itself before it first announces sleep.
     threads: Box<[OnceLock<Thread>]>,
     seats_per_group: usize,
+    /// Where a worker may wait instead of a park.
+    pub(crate) events: EventWait,
+}
+
+/// How a worker has slept.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[must_use = "events have to be handled"]
+pub(crate) enum Slept {
+    /// Parked, or not at all.
+    Parked,
+    /// It held the source of events, and has left it.
+    HeldEvents,
+    /// It still holds the source of events, and there are some: [`EventWait::handle`] follows.
+    HasEvents,
 }
 
 /// The place of a worker: its group, and its seat in the group.
@@ -30,6 +45,7 @@ impl Sleep {
             groups: (0..group_count).map(|_| CachePadded::new(IdleWord::new())).collect(),
             threads: (0..worker_count).map(|_| OnceLock::new()).collect(),
             seats_per_group,
+            events: EventWait::new(),
         }
     }
 
@@ -96,8 +112,11 @@ impl Sleep {
     }
 
     fn unpark(&self, group: usize, seat: usize) {
-        let thread = self.threads[group * self.seats_per_group + seat].get();
-        thread.expect("a worker takes its seat before it sleeps").unpark();
+        let worker = group * self.seats_per_group + seat;
+        if self.events.wake(worker) {
+            return;
+        }
+        self.threads[worker].get().expect("a worker takes its seat before it sleeps").unpark();
     }
 
     /// Unparks every worker that has taken its seat, after the stop flag was set.
@@ -107,6 +126,18 @@ impl Sleep {
         // handle is there.
         fence(Ordering::SeqCst);
         self.threads.iter().filter_map(OnceLock::get).for_each(Thread::unpark);
+        self.events.wake_any();
+    }
+
+    /// Wakes one more worker, unless several search, so that it takes the source of events when it finds no task.
+    #[cold]
+    pub(crate) fn wake_for_events(&self, group: usize) {
+        self.notify_of_waiting(group);
+    }
+
+    /// Returns whether a worker has announced sleep.
+    pub(crate) fn has_sleeper(&self) -> bool {
+        self.groups.iter().any(|group| group.load().has_sleeper())
     }
 
     /// Returns whether one more worker of the group may search. At most half of the group (rounded up) searches,
@@ -153,7 +184,8 @@ impl Sleep {
         }
     }
 
-    /// Sleeps until woken, or returns without sleeping. The caller is counted as searching afterwards, in each case.
+    /// Sleeps until woken, or until there are outside events, or returns without sleeping. The caller is counted as
+    /// searching afterwards, in each case.
     ///
     /// `look` is the last look, called once: it returns whether there is anything to do, a stop included. `stopping` is
     /// asked after each return from the park.
@@ -163,8 +195,10 @@ impl Sleep {
         searching: bool,
         look: impl FnOnce() -> bool,
         stopping: impl Fn() -> bool,
-    ) {
+    ) -> Slept {
         let word = &self.groups[at.group];
+        let worker = at.group * self.seats_per_group + at.seat;
+        let mut slept = Slept::Parked;
         word.announce(at.seat, searching);
         // Ordering: SeqCst fence between announcement and last look; pairs with the fences in `notify` and
         // `unpark_all`. If this fence is first, the pusher sees the bit. If the other fence is first, the look sees the
@@ -173,17 +207,24 @@ impl Sleep {
         if look() {
             // Both answers leave this worker counted as searching; nothing else matters here.
             let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
-            return;
+            return slept;
         }
         loop {
-            thread::park();
+            match self.events.wait(worker, || word.load().is_asleep(at.seat) && !stopping()) {
+                Waited::NotHeld => thread::park(),
+                Waited::Woken => slept = Slept::HeldEvents,
+                Waited::Events => {
+                    let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
+                    return Slept::HasEvents;
+                }
+            }
             // A return from the park with the bit still set is spurious, or has used the token of an earlier unpark.
             if !word.load().is_asleep(at.seat) {
-                return;
+                return slept;
             }
             if stopping() {
                 let (Retracted::Own | Retracted::TakenByWaker) = word.retract_and_search(at.seat);
-                return;
+                return slept;
             }
         }
     }
@@ -204,7 +245,7 @@ impl Sleep {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::Sleep;
+    use super::{Sleep, Slept};
     use crate::scheduler::counters::SEAT_COUNT_MAX;
     use crate::sync::atomic::{AtomicBool, Ordering};
     use crate::sync::thread;
@@ -276,7 +317,8 @@ mod tests {
             if naps {
                 sleep.nap(at, Duration::MAX, look);
             } else {
-                sleep.fall_asleep(at, false, look, || unreachable!("it found something"));
+                let slept = sleep.fall_asleep(at, false, look, || unreachable!("it found something"));
+                assert_eq!(slept, Slept::Parked);
             }
         });
     }

@@ -2,9 +2,10 @@
 
 use crate::scheduler::backoff::Wait;
 use crate::scheduler::current;
+use crate::scheduler::event_wait::Absence;
 use crate::scheduler::injector::Injector;
 use crate::scheduler::pool::{Pool, TurnHooks};
-use crate::scheduler::sleep::SleeperSlot;
+use crate::scheduler::sleep::{SleeperSlot, Slept};
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::deque::{self, Steal};
 use crate::sync::{Arc, hint, thread};
@@ -68,6 +69,10 @@ pub(crate) struct Core {
     crowded: Cell<bool>,
     /// How often a task recently came within [`SOON`], 0 to [`SOON_MAX`].
     soon: Cell<u32>,
+    /// How long this worker stays away from the source of events.
+    absence: Cell<Absence>,
+    /// Whether this worker's last sleep ended by an event.
+    had_events: Cell<bool>,
     tick: Cell<u32>,
     random: Cell<u64>,
 }
@@ -98,6 +103,8 @@ impl Worker {
                 busy_run: Cell::new(0),
                 crowded: Cell::new(false),
                 soon: Cell::new(0),
+                absence: Cell::default(),
+                had_events: Cell::new(false),
                 tick: Cell::new(0),
                 // Xorshift takes any odd number; with different numbers, neighbours begin to steal at different
                 // victims.
@@ -197,6 +204,7 @@ impl Core {
         let tick = self.tick.get().wrapping_add(1);
         self.tick.set(tick);
         if tick % INJECTOR_INTERVAL == 0 {
+            self.pool.sleep.events.look(self.index);
             if let Some(task) = self.take_injected(self.place.group) {
                 // The task in the slot would wait where no other worker can steal it.
                 if let Some(waiting) = self.slot.take() {
@@ -308,7 +316,8 @@ impl Core {
                 self.leave_search();
                 return None;
             }
-            sleep.fall_asleep(
+            self.with_absence(Absence::ends);
+            let slept = sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
                 // A destructor that runs in `rest` may schedule actors on this worker; then the next search finds them.
@@ -317,7 +326,35 @@ impl Core {
             );
             self.searching.set(true);
             hooks.resume();
+            self.after_sleep(slept);
+            // What was scheduled here by the handled events, or while this worker went to sleep, lies where no sweep
+            // looks.
+            if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
+                return Some(task);
+            }
         }
+    }
+
+    /// Handles the events for which this worker has slept, if there are any.
+    fn after_sleep(&self, slept: Slept) {
+        let sleep = &self.pool.sleep;
+        self.had_events.set(slept == Slept::HasEvents);
+        if slept == Slept::Parked {
+            return;
+        }
+        if slept == Slept::HasEvents {
+            sleep.events.handle();
+        }
+        if self.with_absence(Absence::begins) {
+            sleep.wake_for_events(self.place.group);
+        }
+    }
+
+    fn with_absence<R>(&self, change: impl FnOnce(&mut Absence) -> R) -> R {
+        let mut absence = self.absence.take();
+        let result = change(&mut absence);
+        self.absence.set(absence);
+        result
     }
 
     /// Sweeps over the whole pool at least once, and again for as long as the settings say, or as tasks come [`SOON`].
@@ -342,7 +379,8 @@ impl Core {
             if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
                 return Some(task);
             }
-            if spin.is_zero() {
+            // Where the last task came with an event, the next one presumably does, too, and no search would see it.
+            if spin.is_zero() || self.had_events.get() && self.pool.sleep.events.is_free() {
                 return None;
             }
             let now = Instant::now();

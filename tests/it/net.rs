@@ -1192,3 +1192,86 @@ fn too_many_open_files_only_delay_who_comes() {
     assert_eq!(listener.accepted(), 3);
     ends_balanced(system);
 }
+
+/// Echoes; a byte `b` makes the handler block until it is released.
+struct Blocks {
+    connection: Connection,
+    blocked: Sender<Sender<()>>,
+}
+
+impl Actor for Blocks {
+    type Message = Ready;
+    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
+        let connection = &mut self.connection;
+        connection.ready(ready);
+        match connection.fill(READ_MAX) {
+            ReadOutcome::Read(count) => {
+                let received = connection.received().to_vec();
+                connection.consume(count);
+                if received.contains(&b'b') {
+                    let (release, released) = mpsc::channel();
+                    self.blocked.send(release)?;
+                    // The test releases it.
+                    released.recv_timeout(LONG)?;
+                }
+                connection.write(&received);
+            }
+            ReadOutcome::Blocked => {}
+            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+        }
+        connection.flush();
+        Ok(())
+    }
+}
+
+fn client_of(listener: &pointsman::net::Listener) -> TcpStream {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client
+}
+
+/// The worker that waits for sockets also runs the handlers.
+#[test]
+fn a_handler_that_blocks_holds_up_no_connection_of_another_worker() {
+    let dispatcher = Dispatcher::work_stealing().threads(2).lifo(false);
+    let system = System::builder("net").dispatcher("default", dispatcher).build().unwrap();
+    let (blocked, is_blocked) = mpsc::channel();
+    let make = move |connection, _: &mut Context<Ready>| Blocks { connection, blocked: blocked.clone() };
+    let listener = system.listener("blocks", local()).spawn(make).unwrap();
+    let (mut one, mut other) = (client_of(&listener), client_of(&listener));
+    for round in 0..20_u8 {
+        echoes(&mut one, b"ready");
+        one.write_all(b"b").unwrap();
+        let release = is_blocked.recv_timeout(LONG).unwrap();
+        // A worker may have learned from the rounds before; this one comes after short turns.
+        (0..round).for_each(|_| echoes(&mut other, b"echo"));
+        release.send(()).unwrap();
+        one.read_exact(&mut [0; 1]).unwrap();
+        (0..300).for_each(|_| echoes(&mut other, b"echo"));
+    }
+    drop((one, other));
+    ends_balanced(system);
+}
+
+#[test]
+fn connections_are_served_while_all_workers_of_the_default_dispatcher_are_blocked() {
+    let system = System::builder("net")
+        .dispatcher("default", Dispatcher::work_stealing().threads(1))
+        .dispatcher("own", Dispatcher::work_stealing().threads(1))
+        .build()
+        .unwrap();
+    let (blocked, is_blocked) = mpsc::channel();
+    let make = move |connection, _: &mut Context<Ready>| Blocks { connection, blocked: blocked.clone() };
+    let blocks = system.listener("blocks", local()).spawn(make).unwrap();
+    let echo =
+        system.listener("echo", local()).dispatcher("own").spawn(|connection, _| Echo::new(connection));
+    let (mut one, mut other) = (client_of(&blocks), client_of(&echo.unwrap()));
+    echoes(&mut one, b"ready");
+    one.write_all(b"b").unwrap();
+    let release = is_blocked.recv_timeout(LONG).unwrap();
+    (0..100).for_each(|_| echoes(&mut other, b"echo"));
+    release.send(()).unwrap();
+    one.read_exact(&mut [0; 1]).unwrap();
+    drop((one, other));
+    ends_balanced(system);
+}

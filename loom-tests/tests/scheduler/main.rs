@@ -4,6 +4,7 @@
 compile_error!("models need the loom mirror: run cargo loom");
 
 mod blocking;
+mod event_wait;
 mod on_demand;
 mod scheduler;
 mod sleep;
