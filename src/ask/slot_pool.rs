@@ -1,9 +1,11 @@
 //! Memory for reply slots: a small free list in each thread, so asking allocates nothing in the steady state.
 //!
-//! Blocks come in [`CLASS_COUNT`] sizes, all with one alignment, and a list holds blocks of one size only. So a block
-//! fits each later slot of its class. Larger and over-aligned slots go to the allocator each time. A list holds at most
-//! [`KEPT_MAX`] blocks: where one thread asks and another is last to leave, blocks drift to the latter and are freed
-//! there.
+//! Blocks come in [`CLASS_COUNT`] sizes, and a list holds blocks of one size only. So a block fits each later slot of its
+//! class. Larger and over-aligned slots go to the allocator each time. A list holds at most [`KEPT_BYTES`]: enough for
+//! a thread with a thousand questions outstanding. Where one thread asks and another is last to leave, blocks drift to
+//! the latter and are freed there.
+//!
+//! A block that fills a cache line begins at one: asker and replier move each line of a slot to and fro.
 //!
 //! The lists are plain cells and no borrow is held over a call of the allocator, which may be the user's
 //! and may send messages itself.
@@ -14,17 +16,19 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-/// Every block of a class has this alignment.
-const BLOCK_ALIGN: usize = 16;
+/// Slots with a larger alignment go to the allocator.
+const SLOT_ALIGN_MAX: usize = 16;
+/// The alignment of blocks that have as many bytes.
+const LINE: usize = 64;
 /// Blocks of class `n` have `(n + 1) * SIZE_STEP` bytes.
 const SIZE_STEP: usize = 32;
 const CLASS_COUNT: usize = 8;
-/// The number of free blocks of one class that a thread keeps: at most 64 × (32 + … + 256) bytes = 72 KiB in all. None
-/// in models, where the allocator must see each slot come and go; a thread's lists are its own.
-const KEPT_MAX: usize = if cfg!(pointsman_loom) { 0 } else { 64 };
+/// The bytes of free blocks of one class that a thread keeps, once it has had as many in use. None in models, where the
+/// allocator must see each slot come and go; a thread's lists are its own.
+const KEPT_BYTES: usize = if cfg!(pointsman_loom) { 0 } else { 128 * 1024 };
 
-const _: () = assert!(SIZE_STEP >= size_of::<FreeBlock>() && BLOCK_ALIGN >= align_of::<FreeBlock>());
-const _: () = assert!(SIZE_STEP % BLOCK_ALIGN == 0);
+const _: () = assert!(SIZE_STEP >= size_of::<FreeBlock>() && SLOT_ALIGN_MAX >= align_of::<FreeBlock>());
+const _: () = assert!(SIZE_STEP % SLOT_ALIGN_MAX == 0);
 
 /// The content of a free block.
 struct FreeBlock {
@@ -52,12 +56,12 @@ impl FreeList {
         Some(block.cast())
     }
 
-    /// Keeps the block; returns `false` when the list is full.
+    /// Keeps the block; returns `false` when the list has `most` blocks.
     ///
     /// # Safety
     /// * `block` has the layout of this list's class, and is no longer in use.
-    unsafe fn push(&self, block: NonNull<u8>) -> bool {
-        if self.length.get() >= KEPT_MAX {
+    unsafe fn push(&self, block: NonNull<u8>, most: usize) -> bool {
+        if self.length.get() >= most {
             return false;
         }
         let block = block.cast::<FreeBlock>().as_ptr();
@@ -89,16 +93,22 @@ per_thread! {
 }
 
 const fn class_layout(class: usize) -> Layout {
-    match Layout::from_size_align((class + 1) * SIZE_STEP, BLOCK_ALIGN) {
+    let size = (class + 1) * SIZE_STEP;
+    match Layout::from_size_align(size, if size < LINE { SLOT_ALIGN_MAX } else { LINE }) {
         Ok(layout) => layout,
         Err(_) => panic!("block sizes are far from the largest possible layout"),
     }
 }
 
+/// The number of free blocks of a class that a thread keeps.
+const fn kept_max(class: usize) -> usize {
+    KEPT_BYTES / class_layout(class).size()
+}
+
 /// The class whose blocks fit a `T`.
 const fn class_of<T>() -> Option<usize> {
     let class = size_of::<T>().saturating_sub(1) / SIZE_STEP;
-    if align_of::<T>() <= BLOCK_ALIGN && class < CLASS_COUNT { Some(class) } else { None }
+    if align_of::<T>() <= SLOT_ALIGN_MAX && class < CLASS_COUNT { Some(class) } else { None }
 }
 
 /// The layout of the memory that [`take`] gives for a `T`.
@@ -136,7 +146,7 @@ pub(crate) unsafe fn put_back<T>(block: NonNull<T>) {
     let block = block.cast::<u8>();
     let kept = class_of::<T>().is_some_and(|class| {
         // SAFETY: the caller's promises; and `take::<T>` gave a block of this class.
-        FREE.try_with(|free| unsafe { free.0[class].push(block) }).unwrap_or(false)
+        FREE.try_with(|free| unsafe { free.0[class].push(block, kept_max(class)) }).unwrap_or(false)
     });
     if !kept {
         // SAFETY: `take::<T>` allocated with this layout, and the block went to no list.
@@ -146,7 +156,7 @@ pub(crate) unsafe fn put_back<T>(block: NonNull<T>) {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::{CLASS_COUNT, KEPT_MAX, SIZE_STEP, class_of, put_back, take};
+    use super::{CLASS_COUNT, LINE, SIZE_STEP, class_of, kept_max, put_back, take};
 
     #[repr(align(64))]
     struct OverAligned(#[allow(dead_code)] u8); // for its size
@@ -179,12 +189,13 @@ mod tests {
 
     #[test]
     fn a_list_keeps_no_more_than_its_bound() {
-        let blocks: Vec<_> = (0..KEPT_MAX + 1).map(|_| take::<[u64; 12]>()).collect();
+        let class = class_of::<[u64; 12]>().expect("an ordinary layout");
+        let blocks: Vec<_> = (0..kept_max(class) + 1).map(|_| take::<[u64; 12]>()).collect();
+        assert!(blocks.len() > 1_000 && blocks.iter().all(|block| block.as_ptr() as usize % LINE == 0));
         for block in blocks {
             // SAFETY: taken above, nothing in it.
             unsafe { put_back(block) };
         }
-        let class = class_of::<[u64; 12]>().expect("an ordinary layout");
-        assert_eq!(super::FREE.with(|free| free.0[class].length.get()), KEPT_MAX);
+        assert_eq!(super::FREE.with(|free| free.0[class].length.get()), kept_max(class));
     }
 }
