@@ -40,11 +40,10 @@ const WAKE: Token = Token(usize::MAX);
 /// Tokens from here on belong to lingering sockets, lower tokens to actors.
 const LINGERING_FROM: usize = usize::MAX / 2;
 
-/// The driver's thread looks so often whether a worker waits for the sockets, while workers come and go. So long an
+/// The driver's thread looks so often whether a worker waits for the sockets, while workers come and go; otherwise it
+/// sleeps until a worker leaves the sockets. So long an
 /// event may lie when the worker that should wait for it handles a message that takes longer than those before.
 const TICK: Duration = Duration::from_millis(1);
-/// After so many ticks without a change the driver's thread sleeps until a worker leaves the sockets.
-const CALM_TICKS: u32 = 4;
 
 /// The driver of a system: none until the first listener.
 #[derive(Default)]
@@ -282,7 +281,7 @@ impl Driver {
         self.thread.set(thread::current()).expect("it has one thread");
         if let Some(pool) = &pool {
             let driver: StdWeak<Self> = StdArc::downgrade(self);
-            pool.sleep.events.install(driver);
+            pool.event_wait().install(driver);
         }
         let mut lingerers = Lingerers::new(LINGERING_FROM);
         let mut stop: Option<Option<Instant>> = None;
@@ -294,7 +293,7 @@ impl Driver {
             let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             let mut wait = lock(&self.wait);
             wait.fetch(&self.owners, timeout);
-            let sleeping = pool.as_ref().filter(|pool| pool.sleep.has_sleeper());
+            let sleeping = pool.as_ref().filter(|pool| pool.has_sleeper());
             if wait.tell_owners() {
                 // Lets the workers go on first where cores are scarce: more events come together then, and each costs
                 // less. With cores to spare this returns at once.
@@ -321,7 +320,7 @@ impl Driver {
             drop(inbox);
             if let (Some(pool), true, true, None) = (sleeping, more.is_empty(), lingerers.is_empty(), stop) {
                 // A worker that slept is awake now, or takes the sockets when it has nothing to do.
-                self.leave_to_workers(&pool.sleep.events);
+                self.leave_to_workers(pool.event_wait());
                 continue;
             }
             for lingering in more {
@@ -341,9 +340,10 @@ impl Driver {
     fn leave_to_workers(&self, workers: &EventWait) {
         workers.offer();
         let mut seen = workers.departures();
-        let (mut was_free, mut calm) = (false, 0);
+        // Whether a worker has held the sockets for a tick.
+        let (mut was_free, mut is_calm) = (false, false);
         loop {
-            if calm < CALM_TICKS {
+            if !is_calm {
                 thread::park_timeout(TICK);
             } else {
                 workers.tell_departures(true);
@@ -351,7 +351,6 @@ impl Driver {
                     thread::park();
                 }
                 workers.tell_departures(false);
-                calm = 0;
             }
             if lock(&self.inbox).has_requests() {
                 workers.take_over();
@@ -364,7 +363,7 @@ impl Driver {
             if is_free && was_free && seen == before && workers.try_take() {
                 return;
             }
-            calm = if is_free || seen != before { 0 } else { calm + 1 };
+            is_calm = !is_free && seen == before;
             was_free = is_free;
         }
     }

@@ -81,6 +81,7 @@ impl Idle {
     }
 
     /// Returns whether a worker of the group has announced sleep.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
     #[inline]
     pub(crate) fn has_sleeper(self) -> bool {
         self.0 & SLEEPERS != 0

@@ -6,6 +6,7 @@ pub(crate) mod worker; // the main loop of a worker
 pub(crate) mod injector; // takes tasks from threads outside the pool
 pub(crate) mod counters; // which workers sleep, and how many search
 pub(crate) mod sleep; // how a worker falls asleep and is woken
+#[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
 pub(crate) mod event_wait; // sleeping workers wait for outside events
 pub(crate) mod current; // whether the calling thread is a worker
 pub(crate) mod launch; // starts all threads of a pool or none

@@ -2,6 +2,7 @@
 
 use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};
+use crate::scheduler::event_wait::EventWait;
 use crate::scheduler::task::TaskRef;
 use crate::scheduler::worker::Worker;
 use crate::scheduler::{affinity, counters, current, launch};
@@ -274,6 +275,18 @@ impl Pool {
     pub(crate) fn is_stopping(&self) -> bool {
         // Ordering: Relaxed; a worker about to sleep has a fence before this, and the other callers look again.
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Returns the place where idle workers wait for outside events.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
+    pub(crate) fn event_wait(&self) -> &EventWait {
+        &self.sleep.events
+    }
+
+    /// Returns whether a worker sleeps, or is about to.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
+    pub(crate) fn has_sleeper(&self) -> bool {
+        self.sleep.has_sleeper()
     }
 
     /// Returns whether any queue that a worker can take from holds a task.

@@ -136,6 +136,7 @@ impl Sleep {
     }
 
     /// Returns whether a worker has announced sleep.
+    #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
     pub(crate) fn has_sleeper(&self) -> bool {
         self.groups.iter().any(|group| group.load().has_sleeper())
     }

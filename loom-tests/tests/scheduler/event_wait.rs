@@ -44,7 +44,7 @@ impl Bell {
             job: job.clone(),
         });
         let weak: Weak<Bell> = StdArc::downgrade(&bell);
-        pool.sleep.events.install(weak);
+        pool.event_wait().install(weak);
         bell
     }
 
@@ -135,7 +135,7 @@ fn a_task_wakes_the_worker_that_waits_for_events() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(1, &pool);
         let _bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = run(workers);
         job.wake(|task| pool.schedule(task));
         join(threads);
@@ -150,11 +150,11 @@ fn the_worker_handles_an_event_and_runs_its_task() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(1, &pool);
         let bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = run(workers);
         bell.ring();
         join(threads);
-        assert_eq!((job.handled(), pool.sleep.events.is_free()), (1, true));
+        assert_eq!((job.handled(), pool.event_wait().is_free()), (1, true));
     });
 }
 
@@ -165,7 +165,7 @@ fn an_event_meets_a_task() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(2, &pool);
         let bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = run(workers);
         bell.ring();
         job.wake(|task| pool.schedule(task));
@@ -181,7 +181,7 @@ fn one_of_two_workers_waits_for_events() {
         let (pool, workers) = pool(2, |_| {});
         let job = stopping_job(2, &pool);
         let bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = run(workers);
         bell.ring();
         job.wake(|task| pool.schedule(task));
@@ -197,10 +197,10 @@ fn the_source_is_taken_over_while_a_worker_goes_to_sleep() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(1, &pool);
         let _bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = Threads::run(workers);
-        pool.sleep.events.take_over();
-        assert!(!pool.sleep.events.is_free());
+        pool.event_wait().take_over();
+        assert!(!pool.event_wait().is_free());
         job.wake(|task| pool.schedule(task));
         threads.join();
         assert_eq!(job.handled(), 1);
@@ -214,10 +214,10 @@ fn the_source_is_taken_over_while_a_worker_leaves() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(2, &pool);
         let bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         bell.ring();
         let threads = Threads::run(workers);
-        pool.sleep.events.take_over();
+        pool.event_wait().take_over();
         bell.look_and_handle();
         job.wake(|task| pool.schedule(task));
         threads.join();
@@ -232,10 +232,10 @@ fn the_next_holder_sees_what_the_last_one_did() {
         let (pool, _workers) = pool(1, |_| {});
         let job = Job::new(|_| {});
         let bell = Bell::install(&pool, &job);
-        let events = &pool.sleep.events;
+        let events = pool.event_wait();
         let (to, kept) = (pool.clone(), bell.clone());
         let worker = thread::spawn(move || {
-            to.sleep.events.look(0);
+            to.event_wait().look(0);
             drop(kept);
         });
         bell.look();
@@ -255,7 +255,7 @@ fn the_thread_of_the_source_learns_that_a_worker_has_left() {
         let (pool, workers) = pool(1, |_| {});
         let job = stopping_job(1, &pool);
         let bell = Bell::install(&pool, &job);
-        let events = &pool.sleep.events;
+        let events = pool.event_wait();
         let seen = events.departures();
         events.offer();
         let threads = Threads::run(workers);
@@ -277,7 +277,7 @@ fn a_stop_ends_the_wait_for_events() {
         let (pool, workers) = pool(1, |_| {});
         let job = Job::new(|_| {});
         let _bell = Bell::install(&pool, &job);
-        pool.sleep.events.offer();
+        pool.event_wait().offer();
         let threads = run(workers);
         pool.stop();
         join(threads);
