@@ -1,5 +1,5 @@
-//! What idling costs: memory for each idle actor, named by nobody or found by its key, and processor time of an idle
-//! system.
+//! What idling costs: memory for each idle actor, named by nobody or found by its key, processor time of an idle
+//! system, and the memory that is left after a flood of messages.
 //!
 //! Where the bytes of one of these actors are (`size_of` on a 64-bit target, rustc 1.95):
 //!
@@ -23,11 +23,15 @@
 
 use pointsman::prelude::*;
 use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 const ACTORS: usize = 200_000;
 const IDLE: Duration = Duration::from_secs(10);
+const FLOOD: u64 = 10_000_000;
+const SENDERS: u64 = 4;
 /// Processor time that an idle system may use in [`IDLE`].
 const CPU_MAX: Duration = Duration::from_millis(50);
 
@@ -40,6 +44,24 @@ impl Actor for Idler {
     type Message = [u64; 2];
     fn receive(&mut self, message: [u64; 2], _: &mut Context<[u64; 2]>) -> HandlerResult {
         self.state[0] += message[0];
+        Ok(())
+    }
+}
+
+/// Blocks in the handler of a message that is not zero, until it is released.
+struct Held {
+    released: Arc<Mutex<Receiver<()>>>,
+    sum: u64,
+}
+
+impl Actor for Held {
+    type Message = [u64; 2];
+    fn receive(&mut self, message: [u64; 2], ctx: &mut Context<[u64; 2]>) -> HandlerResult {
+        if message[0] != 0 {
+            let released = self.released.lock().expect("no panic while locked");
+            ctx.blocking(|| released.recv())?;
+        }
+        self.sum += message[0];
         Ok(())
     }
 }
@@ -66,6 +88,35 @@ fn wait_for(system: &System, handled: u64) {
     while system.ledger().handled < handled {
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Sends to an actor that is kept from its messages until all are there, and shows the memory before, then, and after
+/// a rest.
+fn flood(system: &System, messages: u64, rest: Duration) {
+    let (release, released) = channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let held = system.actor("held").spawn(move || Held { released: released.clone(), sum: 0 }).expect("free");
+    // Whatever threads and mailboxes keep is there before the flood, too.
+    let begun = system.ledger().handled;
+    (0..1000).for_each(|_| held.tell([0; 2]));
+    wait_for(system, begun + 1000);
+    let before = resident();
+    held.tell([1; 2]);
+    thread::scope(|scope| {
+        for _ in 0..SENDERS {
+            scope.spawn(|| (0..messages / SENDERS).for_each(|_| held.tell([0; 2])));
+        }
+    });
+    let full = resident();
+    release.send(()).expect("it waits");
+    wait_for(system, begun + 1001 + messages / SENDERS * SENDERS);
+    let handled = resident();
+    thread::sleep(rest);
+    let [before, full, handled, after] = [before, full, handled, resident()].map(|bytes| bytes as f64 / 1e6);
+    println!(
+        "{messages} messages from {SENDERS} threads to an actor that is held: {before:.1} MB before, {full:.1} MB \
+         with all, {handled:.1} MB when all are handled, {after:.1} MB {rest:?} later"
+    );
 }
 
 fn main() -> ExitCode {
@@ -96,6 +147,7 @@ fn main() -> ExitCode {
     let used = processor_time() - start;
     println!("idle for {idle:?}: {:.4} s of processor time", used.as_secs_f64());
     drop(kept);
+    flood(&system, if quick { 10_000 } else { FLOOD }, idle);
     let ledger = system.shutdown(Duration::from_secs(60)).expect("everything ends");
     assert_eq!(ledger.balance(), 0, "{ledger}");
     if used > CPU_MAX {

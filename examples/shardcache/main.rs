@@ -82,10 +82,9 @@
 //! | 1024 | 500 | 64 | GET | 663 : 492, 1.35× | 1.85 : 2.01 | 58.85 : 81.92 |
 //!
 //! So a request that crosses two mailboxes and a router costs less than one in a single loop as soon as several come
-//! together: 0.6 times the CPU time for SET at `-P 16`, with 50 clients and 16 bytes. One at a time it costs up to a
-//! sixth more: the thread that waits for sockets hands each to a worker, which is a switch of threads for every few
-//! requests, and a search of the worker's before it sleeps. (Without the search, `spin` 0, it is 13.6 µs instead of 12.5
-//! for GET at `-P 1`, in a run of its own.) And where 64 values of 1 KB come at a time the slowest hundredth of SETs waits up to
+//! together: 0.6 times the CPU time for SET at `-P 16`, with 50 clients and 16 bytes. One at a time it cost up to a
+//! sixth more then, since a thread of its own handed each ready socket to a worker. Workers wait for sockets themselves
+//! since; `BENCHMARKS.md` has the figures. And where 64 values of 1 KB come at a time the slowest hundredth of SETs waits up to
 //! three times as long, whatever is read at once, for a reason that is not found. What redis-server does besides (persistence, replication, scripts, more types)
 //! is not done here.
 //!

@@ -320,7 +320,8 @@ fn backlog_table(text: &mut String, all: &[Finished], plan: &Plan) {
         return;
     }
     let names: Vec<_> = plan.libraries.iter().map(|library| library.name).collect();
-    let _ = writeln!(text, "\n### Memory of a backlog\n\n| workload | {} |", names.join(" | "));
+    let _ = writeln!(text, "\n### Memory of a backlog\n\nMedians of the peak of resident memory in MB, and of thousands of page faults, of a \
+         repetition:\n\n| workload | {} |", names.join(" | "));
     let _ = writeln!(text, "|---|{}", "--:|".repeat(names.len()));
     for finished in rows {
         let _ = write!(text, "| {} |", finished.row.title);

@@ -340,6 +340,7 @@ pub const ROWS: &[Row] = &[
     row("routed/16", false, Workload::Routed { senders: 16 }, "round robin to 8, 16 threads"),
     row("shared-queue/1", false, Workload::SharedQueue { senders: 1 }, "shared queue of 8, skewed, 1 thread"),
     row("shared-queue/4", true, Workload::SharedQueue { senders: 4 }, "shared queue of 8, skewed, 4 threads"),
+    row("shared-queue/16", false, Workload::SharedQueue { senders: 16 }, "shared queue of 8, skewed, 16 threads"),
     row("least-loaded/1", false, Workload::LeastLoaded { senders: 1 }, "least loaded of 8, skewed, 1 thread"),
     row("least-loaded/4", true, Workload::LeastLoaded { senders: 4 }, "least loaded of 8, skewed, 4 threads"),
     row("broadcast/1", true, Workload::Broadcast { senders: 1 }, "broadcast to 64, 1 thread, each delivery"),
