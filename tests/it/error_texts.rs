@@ -650,7 +650,9 @@ fn errors_of_sending_and_managing_are_equal_if_they_say_the_same() {
     assert_ne!(stopped.try_tell(7u32), Err(SendError::Closed(8)));
     assert_ne!(stopped.try_tell(7u32), Err(SendError::Full(7)));
 
-    let group = system.router("group").group([stopped]).spawn().expect("the name is free");
+    // The group ends with its last routee, so this one never ends.
+    let lasting = ActorRef::from_fn(|_: u32| {});
+    let group = system.router("group").group([lasting]).spawn().expect("the name is free");
     let not_a_pool = || ManageError::NotAPool { path: "/user/group".to_owned() };
     assert_eq!(group.resize_to(2), Err(not_a_pool()));
     assert_ne!(group.resize_to(2), Err(ManageError::NotAPool { path: "/user/another".to_owned() }));
