@@ -110,6 +110,13 @@ impl EventWait {
         assert!(installed.is_ok(), "a pool has one source of events");
     }
 
+    /// Returns whether there is a source. A worker asks this before it announces its sleep, and waits for events only if
+    /// there is one: so the thread that takes the bit sees the source, too, and needs no fence where there is none.
+    #[inline]
+    pub(crate) fn has_source(&self) -> bool {
+        self.source.get().is_some()
+    }
+
     /// Waits for events if no thread holds the source, unless the worker is not `asleep` any more.
     pub(crate) fn wait(&self, worker: usize, asleep: impl FnOnce() -> bool) -> Waited {
         if !self.is_free() || self.wants_it_back() || !self.take(FIRST_WORKER + worker) {

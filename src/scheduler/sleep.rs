@@ -113,7 +113,7 @@ impl Sleep {
 
     fn unpark(&self, group: usize, seat: usize) {
         let worker = group * self.seats_per_group + seat;
-        if self.events.wake(worker) {
+        if self.events.has_source() && self.events.wake(worker) {
             return;
         }
         self.threads[worker].get().expect("a worker takes its seat before it sleeps").unpark();
@@ -200,6 +200,8 @@ impl Sleep {
         let word = &self.groups[at.group];
         let worker = at.group * self.seats_per_group + at.seat;
         let mut slept = Slept::Parked;
+        // Before the announcement; see `EventWait::has_source`.
+        let has_source = self.events.has_source();
         word.announce(at.seat, searching);
         // Ordering: SeqCst fence between announcement and last look; pairs with the fences in `notify` and
         // `unpark_all`. If this fence is first, the pusher sees the bit. If the other fence is first, the look sees the
@@ -211,7 +213,9 @@ impl Sleep {
             return slept;
         }
         loop {
-            match self.events.wait(worker, || word.load().is_asleep(at.seat) && !stopping()) {
+            let asleep = || word.load().is_asleep(at.seat) && !stopping();
+            let waited = if has_source { self.events.wait(worker, asleep) } else { Waited::NotHeld };
+            match waited {
                 Waited::NotHeld => thread::park(),
                 Waited::Woken => slept = Slept::HeldEvents,
                 Waited::Events => {

@@ -327,8 +327,7 @@ impl Core {
             self.searching.set(true);
             hooks.resume();
             self.after_sleep(slept);
-            // What was scheduled here by the handled events, or while this worker went to sleep, lies where no sweep
-            // looks.
+            // A sweep does not look at the tasks that the handled events, or a destructor in `rest`, scheduled here.
             if let Some(task) = self.slot.take().or_else(|| self.deque.pop()) {
                 return Some(task);
             }

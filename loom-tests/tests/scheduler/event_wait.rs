@@ -158,36 +158,29 @@ fn the_worker_handles_an_event_and_runs_its_task() {
     });
 }
 
-/// An event and a task at once. Two threads: bound 3.
+/// Rings and schedules at once, for this many workers.
+fn an_event_and_a_task(worker_count: usize) {
+    let (pool, workers) = pool(worker_count, |_| {});
+    let job = stopping_job(2, &pool);
+    let bell = Bell::install(&pool, &job);
+    pool.event_wait().offer();
+    let threads = run(workers);
+    bell.ring();
+    job.wake(|task| pool.schedule(task));
+    join(threads);
+    assert_eq!(job.handled(), 2);
+}
+
+/// Two threads: bound 3.
 #[test]
 fn an_event_meets_a_task() {
-    model("an_event_meets_a_task", &[11], 3, 400, || {
-        let (pool, workers) = pool(1, |_| {});
-        let job = stopping_job(2, &pool);
-        let bell = Bell::install(&pool, &job);
-        pool.event_wait().offer();
-        let threads = run(workers);
-        bell.ring();
-        job.wake(|task| pool.schedule(task));
-        join(threads);
-        assert_eq!(job.handled(), 2);
-    });
+    model("an_event_meets_a_task", &[11], 3, 400, || an_event_and_a_task(1));
 }
 
 /// Two workers, of which one parks. Three threads: bound 2.
 #[test]
 fn one_of_two_workers_waits_for_events() {
-    model("one_of_two_workers_waits_for_events", &[4, 11], 2, 40_000, || {
-        let (pool, workers) = pool(2, |_| {});
-        let job = stopping_job(2, &pool);
-        let bell = Bell::install(&pool, &job);
-        pool.event_wait().offer();
-        let threads = run(workers);
-        bell.ring();
-        job.wake(|task| pool.schedule(task));
-        join(threads);
-        assert_eq!(job.handled(), 2);
-    });
+    model("one_of_two_workers_waits_for_events", &[4, 11], 2, 40_000, || an_event_and_a_task(2));
 }
 
 /// Two threads: bound 3.
