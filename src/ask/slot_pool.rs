@@ -100,15 +100,15 @@ const fn class_layout(class: usize) -> Layout {
     }
 }
 
-/// The number of free blocks of a class that a thread keeps.
-const fn kept_max(class: usize) -> usize {
-    KEPT_BYTES / class_layout(class).size()
-}
-
 /// The class whose blocks fit a `T`.
 const fn class_of<T>() -> Option<usize> {
     let class = size_of::<T>().saturating_sub(1) / SIZE_STEP;
     if align_of::<T>() <= SLOT_ALIGN_MAX && class < CLASS_COUNT { Some(class) } else { None }
+}
+
+/// The number of free blocks for a `T` that a thread keeps.
+const fn kept_max<T>() -> usize {
+    if class_of::<T>().is_some() { KEPT_BYTES / block_layout::<T>().size() } else { 0 }
 }
 
 /// The layout of the memory that [`take`] gives for a `T`.
@@ -146,7 +146,7 @@ pub(crate) unsafe fn put_back<T>(block: NonNull<T>) {
     let block = block.cast::<u8>();
     let kept = class_of::<T>().is_some_and(|class| {
         // SAFETY: the caller's promises; and `take::<T>` gave a block of this class.
-        FREE.try_with(|free| unsafe { free.0[class].push(block, kept_max(class)) }).unwrap_or(false)
+        FREE.try_with(|free| unsafe { free.0[class].push(block, const { kept_max::<T>() }) }).unwrap_or(false)
     });
     if !kept {
         // SAFETY: `take::<T>` allocated with this layout, and the block went to no list.
@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn a_list_keeps_no_more_than_its_bound() {
         let class = class_of::<[u64; 12]>().expect("an ordinary layout");
-        let blocks: Vec<_> = (0..kept_max(class) + 1).map(|_| take::<[u64; 12]>()).collect();
+        let blocks: Vec<_> = (0..kept_max::<[u64; 12]>() + 1).map(|_| take::<[u64; 12]>()).collect();
         assert!(blocks.len() > 1_000 && blocks.iter().all(|block| block.as_ptr() as usize % LINE == 0));
         for block in blocks {
             // SAFETY: taken above, nothing in it.
             unsafe { put_back(block) };
         }
-        assert_eq!(super::FREE.with(|free| free.0[class].length.get()), kept_max(class));
+        assert_eq!(super::FREE.with(|free| free.0[class].length.get()), kept_max::<[u64; 12]>());
     }
 }
