@@ -30,11 +30,13 @@ struct Echo {
     most: Arc<AtomicUsize>,
     /// Told once when the connection becomes congested.
     congested: Option<Sender<()>>,
+    /// Hears what comes before it goes back.
+    hears: Option<Box<dyn FnMut(&[u8]) + Send>>,
 }
 
 impl Echo {
     fn new(connection: Connection) -> Self {
-        Self { connection, most: Arc::default(), congested: None }
+        Self { connection, most: Arc::default(), congested: None, hears: None }
     }
 }
 
@@ -48,6 +50,7 @@ impl Actor for Echo {
                 let received = connection.received().to_vec();
                 assert_eq!(received.len(), count);
                 connection.consume(count);
+                self.hears.iter_mut().for_each(|hears| hears(&received));
                 connection.write(&received);
             }
             ReadOutcome::Blocked => {}
@@ -381,6 +384,7 @@ fn a_slow_reader_slows_the_sender_and_gets_everything() {
             connection,
             most: kept.clone(),
             congested: Some(congested.clone()),
+            hears: None,
         })
         .unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -1194,34 +1198,17 @@ fn too_many_open_files_only_delay_who_comes() {
 }
 
 /// Echoes; a byte `b` makes the handler block until it is released.
-struct Blocks {
-    connection: Connection,
-    blocked: Sender<Sender<()>>,
-}
-
-impl Actor for Blocks {
-    type Message = Ready;
-    fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
-        let connection = &mut self.connection;
-        connection.ready(ready);
-        match connection.fill(READ_MAX) {
-            ReadOutcome::Read(count) => {
-                let received = connection.received().to_vec();
-                connection.consume(count);
-                if received.contains(&b'b') {
-                    let (release, released) = mpsc::channel();
-                    self.blocked.send(release)?;
-                    // The test releases it.
-                    released.recv_timeout(LONG)?;
-                }
-                connection.write(&received);
-            }
-            ReadOutcome::Blocked => {}
-            ReadOutcome::Eof | ReadOutcome::Closed(_) => ctx.stop(),
+fn blocks(connection: Connection, blocked: &Sender<Sender<()>>) -> Echo {
+    let blocked = blocked.clone();
+    let hears = move |received: &[u8]| {
+        if received.contains(&b'b') {
+            let (release, released) = mpsc::channel();
+            blocked.send(release).unwrap();
+            // The test releases it.
+            released.recv_timeout(LONG).unwrap();
         }
-        connection.flush();
-        Ok(())
-    }
+    };
+    Echo { hears: Some(Box::new(hears)), ..Echo::new(connection) }
 }
 
 fn client_of(listener: &pointsman::net::Listener) -> TcpStream {
@@ -1236,7 +1223,7 @@ fn a_handler_that_blocks_holds_up_no_connection_of_another_worker() {
     let dispatcher = Dispatcher::work_stealing().threads(2).lifo(false);
     let system = System::builder("net").dispatcher("default", dispatcher).build().unwrap();
     let (blocked, is_blocked) = mpsc::channel();
-    let make = move |connection, _: &mut Context<Ready>| Blocks { connection, blocked: blocked.clone() };
+    let make = move |connection, _: &mut Context<Ready>| blocks(connection, &blocked);
     let listener = system.listener("blocks", local()).spawn(make).unwrap();
     let (mut one, mut other) = (client_of(&listener), client_of(&listener));
     for round in 0..20_u8 {
@@ -1261,7 +1248,7 @@ fn connections_are_served_while_all_workers_of_the_default_dispatcher_are_blocke
         .build()
         .unwrap();
     let (blocked, is_blocked) = mpsc::channel();
-    let make = move |connection, _: &mut Context<Ready>| Blocks { connection, blocked: blocked.clone() };
+    let make = move |connection, _: &mut Context<Ready>| blocks(connection, &blocked);
     let blocks = system.listener("blocks", local()).spawn(make).unwrap();
     let echo =
         system.listener("echo", local()).dispatcher("own").spawn(|connection, _| Echo::new(connection));
