@@ -1,4 +1,4 @@
-//! What idling costs: memory for each idle actor, named by nobody or found by its key, processor time of an idle
+//! Costs of idling: memory for each idle actor, with a generated name or found by its key, processor time of an idle
 //! system, and the memory that is left after a flood of messages.
 //!
 //! Where the bytes of one of these actors are (`size_of` on a 64-bit target, rustc 1.95):
@@ -96,7 +96,7 @@ fn flood(system: &System, messages: u64, rest: Duration) {
     let (release, released) = channel::<()>();
     let released = Arc::new(Mutex::new(released));
     let held = system.actor("held").spawn(move || Held { released: released.clone(), sum: 0 }).expect("free");
-    // Whatever threads and mailboxes keep is there before the flood, too.
+    // Threads and mailboxes keep some memory, which is there before the flood, too.
     let begun = system.ledger().handled;
     (0..1000).for_each(|_| held.tell([0; 2]));
     wait_for(system, begun + 1000);
@@ -124,6 +124,9 @@ fn main() -> ExitCode {
     let quick = std::env::args().any(|arg| arg == "--test");
     let (actors, idle) = if quick { (1000, Duration::from_millis(100)) } else { (ACTORS, IDLE) };
     let system = System::builder("footprint").build().expect("threads can be had");
+    // The flood comes first: its rest would be little beside the memory of idle actors.
+    flood(&system, if quick { 10_000 } else { FLOOD }, idle);
+    let flooded = system.ledger().handled;
     let mut kept = Vec::with_capacity(actors);
     let before = resident();
     for number in 0..actors {
@@ -132,14 +135,14 @@ fn main() -> ExitCode {
         actor.tell([number as u64; 2]);
         kept.push(actor);
     }
-    wait_for(&system, actors as u64);
+    wait_for(&system, flooded + actors as u64);
     let each = (resident() - before) as f64 / actors as f64;
     println!("{actors} idle actors: {each:.0} bytes each (RSS, 8 of them the reference that is kept)");
     let recipe = |_: &mut Context<[u64; 2]>, _: &u64| Idler { state: [1; 8] };
     let group = system.group("keyed").by_key(|message: &[u64; 2]| message[0], recipe).spawn().expect("sound");
     let before = resident();
     (0..actors).for_each(|number| group.tell([number as u64; 2]));
-    wait_for(&system, 2 * actors as u64);
+    wait_for(&system, flooded + 2 * actors as u64);
     let each = (resident() - before) as f64 / actors as f64;
     println!("{actors} idle actors by key: {each:.0} bytes each (RSS, the group's tables included)");
     let start = processor_time();
@@ -147,7 +150,6 @@ fn main() -> ExitCode {
     let used = processor_time() - start;
     println!("idle for {idle:?}: {:.4} s of processor time", used.as_secs_f64());
     drop(kept);
-    flood(&system, if quick { 10_000 } else { FLOOD }, idle);
     let ledger = system.shutdown(Duration::from_secs(60)).expect("everything ends");
     assert_eq!(ledger.balance(), 0, "{ledger}");
     if used > CPU_MAX {

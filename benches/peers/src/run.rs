@@ -28,7 +28,7 @@ pub struct Plan {
     pub scale: Scale,
 }
 
-/// What one process found.
+/// The findings of one process.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Repetition {
     pub measured: Measured,
