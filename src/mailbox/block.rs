@@ -5,12 +5,18 @@
 //! blocks only if stamps lie at the same places in both. The caches below are keyed by the distance between slots, and
 //! hold only blocks whose first slot follows the header at once. Messages of a stricter alignment than 8 shift the
 //! slots, so their blocks go straight to the allocator.
+//!
+//! Fresh blocks of the cached shapes come from [`slabs`](crate::util::slabs) and go back there: after a flood of messages
+//! their pages are the kernel's again. An allocator keeps them, because a few blocks that are still in use lie between
+//! those that are free.
 
 use crate::mailbox::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicU64};
 use crate::sync::cell::UnsafeCell;
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 use crate::sync::prefetch::prefetch_for_write;
+#[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+use crate::util::slabs;
 use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -156,6 +162,13 @@ impl<M> Shape<M> {
     /// Zeroed memory is a block: generation 0, before the first [`Block::renew`], and all stamps 0.
     #[cold]
     fn allocate_fresh() -> NonNull<Block> {
+        #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+        if Self::CLASS.is_some() {
+            let memory = slabs::allocate(Self::LAYOUT);
+            // SAFETY: of this layout, and ours alone.
+            unsafe { memory.write_bytes(0, Self::LAYOUT.size()) };
+            return memory.cast();
+        }
         // SAFETY: the layout has a size, that of the header at least.
         let memory = unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) };
         let Some(block) = NonNull::new(memory.cast::<Block>()) else { handle_alloc_error(Self::LAYOUT) };
@@ -217,12 +230,12 @@ impl<M> Shape<M> {
 /// Free blocks: a few lie in a cache per thread, and a process-wide depot moves them between threads.
 ///
 /// Senders allocate and owners free, often on different threads. Without the depot a one-way stream would call the
-/// allocator once per block for ever. Blocks enter and leave the depot in magazines of 32 under a lock: a lock-free
+/// slabs once per block for ever. Blocks enter and leave the depot in magazines of 32 under a lock: a lock-free
 /// stack that pops single magazines would suffer from ABA. Nothing in here allocates, so a global allocator that sends
 /// messages may re-enter at any allocation of ours.
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 mod cache {
-    use super::{Block, Layout, NonNull, ptr};
+    use super::{Block, Layout, NonNull, ptr, slabs};
     use crate::sync::atomic::{AtomicUsize, Ordering};
     use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
     use std::cell::Cell;
@@ -233,7 +246,7 @@ mod cache {
     pub(super) const CLASSES: usize = 32;
     const THREAD_MAX: usize = 64;
     const MAGAZINE: usize = 32;
-    /// The number of magazines per class: 16 of 32 blocks are 512 blocks. Blocks beyond that go back to the allocator.
+    /// The number of magazines per class: 16 of 32 blocks are 512 blocks. Blocks beyond that go back to the slabs.
     const DEPOT_MAX: usize = 16;
 
     /// A list linked by `next`.
@@ -293,7 +306,7 @@ mod cache {
                 }
                 while let Some(block) = free.pop() {
                     // SAFETY: blocks of a class have one layout, which `put` and `refill` recorded when they came.
-                    unsafe { std::alloc::dealloc(block.as_ptr().cast(), free.layout.get()) };
+                    unsafe { free_block(block.as_ptr(), free.layout.get()) };
                 }
             }
         }
@@ -385,7 +398,7 @@ mod cache {
             Ok(None) => {}
             Ok(Some(magazine)) => give(class, magazine, layout),
             // SAFETY: the caller's promise; the thread's cache is gone.
-            Err(_) => unsafe { std::alloc::dealloc(block.cast(), layout) },
+            Err(_) => unsafe { free_block(block, layout) },
         }
     }
 
@@ -408,8 +421,18 @@ mod cache {
             // SAFETY: the magazine is ours.
             let next = unsafe { (*block).next.load(Ordering::Relaxed) };
             // SAFETY: as above; its class has this layout.
-            unsafe { std::alloc::dealloc(block.cast(), layout) };
+            unsafe { free_block(block, layout) };
             block = next;
         }
+    }
+
+    /// Gives the memory of a block back to its slab.
+    ///
+    /// # Safety
+    /// `block` is the caller's alone, of a cached shape, and of this layout.
+    unsafe fn free_block(block: *mut Block, layout: Layout) {
+        let memory = NonNull::new(block).expect("a block has an address").cast();
+        // SAFETY: `allocate_fresh` took the memory of all cached shapes from the slabs, by this layout.
+        unsafe { slabs::release(memory, layout) };
     }
 }

@@ -1,4 +1,4 @@
-//! Memory for the cells of actors: places of a few sizes, cut from larger pieces.
+//! Memory for the cells of actors and the blocks of mailboxes: places of a few sizes, cut from larger pieces.
 //!
 //! An allocator that is asked for memory aligned to a cache line loses up to two lines each time, and takes hundreds of
 //! instructions. Here a piece of 256 KiB has places of a single size, a multiple of a line, and begins at an address
@@ -7,8 +7,8 @@
 //! - Each thread has a few free places of each size. It takes more from the shelf of the size, and gives some back, in
 //!   batches under the shelf's lock.
 //! - The head of a piece marks its free places. When all are free, the piece is empty. A shelf keeps a few empty pieces,
-//!   and gives others back to the allocator: after a flood of actors their memory is free again. An allocator may keep
-//!   what it gets, so on Linux the kernel takes the pages back before.
+//!   and gives others back to the allocator: after a flood of actors or messages their memory is free again. An
+//!   allocator may keep what it gets, so on Linux the kernel takes the pages back before.
 //! - A shelf takes from a piece that has got a place back most recently. So other pieces become empty.
 //! - A free place is not touched: its lines may lie in the cache of another core, and the thread that takes it writes them anyway.
 //!
