@@ -3,6 +3,7 @@
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection_permits::{ConnectionPermit, LingeringPermit};
 use crate::net::driver::{Driver, Registration};
+use crate::net::framer::{FrameError, Framer};
 use crate::net::linger::Lingering;
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
@@ -206,6 +207,7 @@ impl Connection {
     /// another [`Ready`] comes by itself. With a `max` of 0 it reads nothing, and no `Ready` comes for that: call it
     /// again when there is room.
     pub fn fill(&mut self, max: usize) -> ReadOutcome {
+        self.input.release_if_empty();
         let mut total = 0;
         while total < max && self.may_read() {
             let Some(socket) = &mut self.socket else { break };
@@ -255,6 +257,55 @@ impl Connection {
         let held = self.input.tail - self.input.head;
         assert!(count <= held, "cannot consume {count} bytes: only {held} have come in");
         self.input.consume(count);
+    }
+
+    /// Takes the next frame off the front of the input, and returns its content; `None` if no whole frame has come.
+    /// When the peer has sent its last byte ([`ReadOutcome::Eof`]), the framer is told that the stream ends.
+    ///
+    /// The content is not copied: it lies in the input until this connection is used again. A framer belongs to one
+    /// connection, whose input no other call consumes.
+    ///
+    /// ```
+    /// # use pointsman::net::{Connection, LineFramer, ReadOutcome, Ready};
+    /// # use pointsman::prelude::*;
+    /// struct Counter {
+    ///     connection: Connection,
+    ///     lines: LineFramer,
+    ///     bytes: usize,
+    /// }
+    ///
+    /// impl Actor for Counter {
+    ///     type Message = Ready;
+    ///     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
+    ///         self.connection.ready(ready);
+    ///         let outcome = self.connection.fill(4096);
+    ///         while let Some(line) = self.connection.next_frame(&mut self.lines)? {
+    ///             self.bytes += line.len();
+    ///         }
+    ///         if matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_)) {
+    ///             ctx.stop();
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The [`FrameError`] of the framer. The input keeps the bytes at fault.
+    pub fn next_frame(&mut self, framer: &mut impl Framer) -> Result<Option<&[u8]>, FrameError> {
+        self.input.release_if_empty();
+        let Input { bytes, head, tail } = &self.input;
+        let (head, received) = (*head, &bytes[*head..*tail]);
+        let mut frame = framer.next(received)?;
+        if frame.is_none() && self.eof {
+            frame = framer.end(received)?;
+        }
+        let Some(frame) = frame else { return Ok(None) };
+        assert!(frame.used <= received.len(), "a frame uses {} bytes of {}", frame.used, received.len());
+        // The buffer stays as it is until the next call: the content lies in it.
+        self.input.head += frame.used;
+        Ok(Some(frame.content(&self.input.bytes[head..self.input.tail])))
     }
 
     // ---- writing
@@ -391,6 +442,11 @@ impl Input {
 
     fn consume(&mut self, count: usize) {
         self.head += count;
+        self.release_if_empty();
+    }
+
+    /// Gives a large buffer back when all input is consumed.
+    fn release_if_empty(&mut self) {
         if self.head == self.tail {
             (self.head, self.tail) = (0, 0);
             if self.bytes.len() > KEEP_MAX {

@@ -83,6 +83,12 @@ pub(crate) mod connection;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod driver;
 #[cfg(not(pointsman_loom))]
+pub(crate) mod framer;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod length_framer;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod line_framer;
+#[cfg(not(pointsman_loom))]
 pub(crate) mod linger;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod listener;
@@ -99,6 +105,12 @@ pub(crate) mod socket;
 
 #[cfg(not(pointsman_loom))]
 pub use crate::net::connection::{Closed, Connection, ReadOutcome};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::framer::{Frame, FrameError, FrameWriteError, Framer, FramerError};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::length_framer::{LengthFramer, LengthPrefix};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::line_framer::LineFramer;
 #[cfg(not(pointsman_loom))]
 pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
 #[cfg(not(pointsman_loom))]
