@@ -15,10 +15,13 @@
 //! - `connection.rs`: the socket of an actor, with its buffers.
 //! - `listener.rs`: accepts connections.
 //! - `connect.rs`: outgoing connections. `resolver.rs` looks names up, `outgoing.rs` counts.
+//! - `datagram.rs`: UDP and Unix datagrams.
 //! - `framer.rs`, `length_framer.rs`, `line_framer.rs`: cut frames out of the input.
 //! - `connection_permits.rs`: counts connections.
 //! - `linger.rs`: sends the last bytes of an ended actor.
 //! - `memory.rs`: connections without sockets, for tests.
+//!
+//! The [guide](crate::guide::net) shows how a service uses them.
 //!
 //! [connects]: crate::Context::connect
 //!
@@ -90,6 +93,10 @@ pub(crate) mod connect_error;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod connection;
 #[cfg(not(pointsman_loom))]
+pub(crate) mod datagram;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod datagram_error;
+#[cfg(not(pointsman_loom))]
 pub(crate) mod driver;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod framer;
@@ -124,6 +131,10 @@ pub use crate::net::connect::ConnectBuilder;
 pub use crate::net::connect_error::ConnectError;
 #[cfg(not(pointsman_loom))]
 pub use crate::net::connection::{Closed, Connection, ReadOutcome};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::datagram::{Datagram, DatagramAddress, DatagramCounts, DatagramOutcome, DatagramSocket};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::datagram_error::{DatagramError, DatagramSendError};
 #[cfg(not(pointsman_loom))]
 pub use crate::net::framer::{Frame, FrameError, FrameWriteError, Framer, FramerError};
 #[cfg(not(pointsman_loom))]

@@ -44,6 +44,8 @@ mod net;
 #[cfg(feature = "net")]
 mod net_connect;
 #[cfg(feature = "net")]
+mod net_datagrams;
+#[cfg(feature = "net")]
 mod net_drain;
 #[cfg(feature = "net")]
 mod net_memory;
