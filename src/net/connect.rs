@@ -448,30 +448,41 @@ where
         match Connection::open(accepted, &self.driver, owner, marks, linger, StdArc::new(permit)) {
             Ok(connection) => {
                 let owner = connection.owner();
-                self.send(wrap, Ok(connection), ctx);
-                owner.tell_first();
+                // Without the message there is no connection that could be ready.
+                if self.send(wrap, Ok(connection), ctx) {
+                    owner.tell_first();
+                }
             }
-            Err(error) => self.send(wrap, Err(ConnectError::Driver(error)), ctx),
+            Err(error) => _ = self.send(wrap, Err(ConnectError::Driver(error)), ctx),
         }
     }
 
     fn finish(&mut self, outcome: Result<Connection, ConnectError>, ctx: &mut Context<Due>) {
         if let Some(Request { ready, wrap }) = self.request.take() {
             drop(ready);
-            self.send(wrap, outcome, ctx);
+            let _ = self.send(wrap, outcome, ctx);
         }
     }
 
-    /// Sends the actor that asked its message, and ends.
-    fn send(&mut self, wrap: Guarded<W>, outcome: Result<Connection, ConnectError>, ctx: &mut Context<Due>) {
+    /// Sends the actor that asked its message, and ends. Returns whether there was a message.
+    fn send(
+        &mut self,
+        wrap: Guarded<W>,
+        outcome: Result<Connection, ConnectError>,
+        ctx: &mut Context<Due>,
+    ) -> bool {
         self.system.core().extensions.get::<DriverSlot>().outgoing.count(outcome.is_ok());
         self.counted = None;
         if let Some(Attempt { mut socket, registration, .. }) = self.attempt.take() {
             registration.deregister(&mut socket);
         }
+        ctx.stop();
         match guarded(|| Ok((wrap.into_inner())(outcome))) {
-            // Sent beyond the capacity: the actor has asked for it.
-            Ok(message) => self.target.send_beyond_capacity(message),
+            Ok(message) => {
+                // Sent beyond the capacity: the actor has asked for it.
+                self.target.send_beyond_capacity(message);
+                true
+            }
             Err(failure) => {
                 let failure = guarded(|| Ok(failure.to_string())).unwrap_or_default();
                 // The logger is user code.
@@ -484,9 +495,9 @@ where
                         self.target.path(),
                     );
                 });
+                false
             }
         }
-        ctx.stop();
     }
 }
 
@@ -764,7 +775,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_function_that_makes_the_message_loses_this_message_alone() {
-        struct Clumsy(SocketAddr, Sender<&'static str>);
+        struct Clumsy(SocketAddr, Sender<&'static str>, bool);
         impl Actor for Clumsy {
             type Message = CallerMsg;
             fn started(&mut self, ctx: &mut Context<CallerMsg>) -> HandlerResult {
@@ -773,9 +784,14 @@ mod tests {
                 Ok(())
             }
             fn receive(&mut self, message: CallerMsg, _: &mut Context<CallerMsg>) -> HandlerResult {
-                if let CallerMsg::Connected(connected) = message {
-                    connected?;
-                    self.1.send("connected")?;
+                match message {
+                    CallerMsg::Connected(connected) => {
+                        connected?;
+                        self.2 = true;
+                        self.1.send("connected")?;
+                    }
+                    CallerMsg::Ready(_) if self.2 => {}
+                    CallerMsg::Ready(_) => self.1.send("no connection is ready")?,
                 }
                 Ok(())
             }
@@ -784,7 +800,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = server.local_addr().expect("it is bound");
         let (told, hears) = channel();
-        system.spawn(move || Clumsy(addr, told.clone())).expect("the system runs");
+        system.spawn(move || Clumsy(addr, told.clone(), false)).expect("the system runs");
         assert_eq!(hears.recv_timeout(LONG), Ok("connected"));
         wait_for(|| system.outgoing_connections().connecting == 0);
         assert_eq!(system.shutdown(LONG).expect("nothing is stuck").balance(), 0);

@@ -308,13 +308,12 @@ impl MemorySocket {
             let incoming = &wire.written[1 - end.side];
             match (wire.is_reset || incoming.is_ended, incoming.bytes.is_empty()) {
                 (true, _) => ENDS,
-                (false, false) => Readiness::READABLE,
-                (false, true) => Readiness::default(),
+                (false, false) => Readiness::READABLE.and(Readiness::WRITABLE),
+                (false, true) => Readiness::WRITABLE,
             }
         };
-        if !bits.is_empty() {
-            registration.raise(bits);
-        }
+        // As for a fresh socket, a first message comes in any case.
+        registration.raise(bits);
         let permit = ConnectionPermit::take(&StdArc::default(), usize::MAX, Box::new(|| {}));
         Connection::over(
             (Socket::Memory(end), None),

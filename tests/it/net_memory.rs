@@ -295,6 +295,26 @@ fn the_same_seed_takes_the_same_course() {
 }
 
 #[test]
+fn an_actor_that_speaks_first_gets_a_ready_though_its_peer_is_silent() {
+    struct Greeter(Connection);
+    impl Actor for Greeter {
+        type Message = Ready;
+        fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
+            self.0.ready(ready);
+            self.0.write(b"welcome");
+            ctx.stop();
+            Ok(())
+        }
+    }
+    let system = TestSystem::new();
+    let (ours, mut peer) = pair(10);
+    ours.spawn(&system, |connection, _| Greeter(connection)).unwrap();
+    system.run_until_idle();
+    assert_eq!(peer.take_received(), b"welcome");
+    system.finish();
+}
+
+#[test]
 fn a_pair_that_could_hold_nothing_is_refused() {
     let error = memory_pair(0).unwrap_err();
     assert_eq!(error, MemoryError::ZeroCapacity);
