@@ -7,6 +7,7 @@
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
 //! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
 //! | | | [`glossary`]: the terms of this engine, and all ways to end |
+//! | | | [`net`]: sockets of a service |
 //! | | | [`models`]: code of yours, checked by loom |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
@@ -35,6 +36,10 @@ pub mod delivery {}
 
 #[doc = include_str!("guide/shutdown.md")]
 pub mod shutdown {}
+
+#[cfg(feature = "net")]
+#[doc = include_str!("guide/net.md")]
+pub mod net {}
 
 #[doc = include_str!("guide/words.md")]
 pub mod words {}

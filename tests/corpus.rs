@@ -22,14 +22,16 @@ mod rfc3164;
 mod rfc5424;
 
 macro_rules! targets {
-    ($($name:ident = $module:ident $path:literal)*) => {
+    ($($(#[$meta:meta])? $name:ident = $module:ident $path:literal)*) => {
         $(
+            $(#[$meta])?
             #[path = $path]
             mod $module;
         )*
 
         mod corpus {
             $(
+                $(#[$meta])?
                 #[test]
                 fn $name() {
                     super::replay(stringify!($name), super::$module::check);
@@ -41,6 +43,8 @@ macro_rules! targets {
 
 targets! {
     config = config_target "../fuzz/targets/config.rs"
+    #[cfg(feature = "net")]
+    frames = frames_target "../fuzz/targets/frames.rs"
     framing = framing_target "../fuzz/targets/framing.rs"
     path = path_target "../fuzz/targets/path.rs"
     resp = resp_target "../fuzz/targets/resp.rs"

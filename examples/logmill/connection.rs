@@ -9,8 +9,8 @@ use crate::record::Fault;
 use pointsman::SendError;
 use pointsman::net::{Connection, ReadOutcome, Ready};
 use pointsman::prelude::*;
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Read from the socket in one turn at most.
@@ -23,8 +23,6 @@ pub enum IntakeMsg {
     Ready(Ready),
     /// The mill has room again.
     Room,
-    /// Read what has arrived, and end.
-    Drain,
     /// Look whether anything has come since the last time.
     Quiet,
     /// Read nothing more, and end.
@@ -57,63 +55,11 @@ pub struct Origin {
     pub connection: u64,
 }
 
-/// Who is connected.
-#[derive(Default)]
-pub struct Door {
-    state: Mutex<DoorState>,
-    left: Condvar,
-}
-
-#[derive(Default)]
-struct DoorState {
-    is_closing: bool,
-    entered: u64,
-    left: u64,
-    present: HashMap<u64, ActorRef<IntakeMsg>>,
-}
-
-impl Door {
-    fn state(&self) -> MutexGuard<'_, DoorState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a connection in: its number, from 1, and whether it is to drain at once.
-    fn enter(&self, connection: ActorRef<IntakeMsg>) -> (u64, bool) {
-        let mut state = self.state();
-        state.entered += 1;
-        let number = state.entered;
-        state.present.insert(number, connection);
-        (number, state.is_closing)
-    }
-
-    fn leave(&self, number: u64) {
-        let gone = {
-            let mut state = self.state();
-            state.left += 1;
-            state.present.remove(&number)
-        };
-        drop(gone);
-        self.left.notify_all();
-    }
-
-    /// Has all connections read what has arrived and end, and waits until those that were `accepted` have. Some of them
-    /// may enter only now; one whose socket broke before it could never does, and then the phase's time is the limit.
-    pub fn close(&self, accepted: u64) {
-        let present: Vec<_> = {
-            let mut state = self.state();
-            state.is_closing = true;
-            state.present.values().cloned().collect()
-        };
-        present.iter().for_each(|connection| connection.tell(IntakeMsg::Drain));
-        let state = self.state();
-        drop(self.left.wait_while(state, |state| state.left < accepted));
-    }
-}
-
 /// What all connections share.
 pub struct Intake {
     pub gate: Arc<Gate>,
-    pub door: Door,
+    /// So many connections have come.
+    pub connections: AtomicU64,
     pub parsers: ActorRef<Line>,
     /// Longer lines are cut there.
     pub line_max: usize,
@@ -132,19 +78,18 @@ pub struct Receiver {
     /// A line that the parsers' queue had no room for.
     held: Option<Line>,
     is_waiting: bool,
+    /// Whether the mill drains: what has arrived is read, and then the connection ends.
+    drains: bool,
     /// Whether something has come since the last `Quiet`.
     is_lively: bool,
     lines: u64,
 }
 
 impl Receiver {
-    pub fn new(connection: Connection, intake: Arc<Intake>, ctx: &mut Context<IntakeMsg>) -> Self {
+    pub fn new(connection: Connection, intake: Arc<Intake>) -> Self {
         let host = connection.peer_addr().map_or("local".to_owned(), |addr| addr.ip().to_string()).into();
-        let (number, drains) = intake.door.enter(ctx.me().clone());
+        let number = 1 + intake.connections.fetch_add(1, Ordering::Relaxed);
         intake.gate.books.connections.add(1);
-        if drains {
-            ctx.me().tell(IntakeMsg::Drain);
-        }
         Self {
             connection,
             origin: Arc::new(Origin { host, connection: number }),
@@ -153,6 +98,7 @@ impl Receiver {
             tail: Tail::Open,
             held: None,
             is_waiting: false,
+            drains: false,
             is_lively: false,
             lines: 0,
         }
@@ -253,12 +199,14 @@ impl Actor for Receiver {
 
     fn receive(&mut self, message: IntakeMsg, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
         match message {
-            IntakeMsg::Ready(ready) => self.connection.ready(ready),
-            IntakeMsg::Room => self.is_waiting = false,
-            IntakeMsg::Drain => {
-                ctx.every(QUIET, || IntakeMsg::Quiet);
-                ctx.after(self.intake.drain_for, IntakeMsg::Cut);
+            IntakeMsg::Ready(ready) => {
+                self.connection.ready(ready);
+                if self.connection.is_draining() && !std::mem::replace(&mut self.drains, true) {
+                    ctx.every(QUIET, || IntakeMsg::Quiet);
+                    ctx.after(self.intake.drain_for, IntakeMsg::Cut);
+                }
             }
+            IntakeMsg::Room => self.is_waiting = false,
             IntakeMsg::Quiet if self.is_lively || self.is_waiting => self.is_lively = false,
             IntakeMsg::Quiet | IntakeMsg::Cut => {
                 if self.tail == Tail::Open {
@@ -267,9 +215,5 @@ impl Actor for Receiver {
             }
         }
         self.pump(ctx)
-    }
-
-    fn stopped(&mut self, _: &mut Context<IntakeMsg>) {
-        self.intake.door.leave(self.origin.connection);
     }
 }

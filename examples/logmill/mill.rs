@@ -1,6 +1,6 @@
 //! The whole mill: its stages, how they are joined, and how they end one behind the other.
 
-use crate::connection::{Door, Intake, Receiver};
+use crate::connection::{Intake, Receiver};
 use crate::gate::Gate;
 use crate::host::{Desk, Host, HostMsg};
 use crate::sink::{self, Output, Sink, SinkMsg};
@@ -13,6 +13,7 @@ use pointsman::shutdown::{Phase, Phases, ShutdownReport};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -140,33 +141,32 @@ impl Mill {
             .on_failure(Strategy::resume())
             .spawn()?;
 
-        let (door, given, parsers_ref) = (Door::default(), gate.clone(), parsers.to_ref());
-        let intake = Arc::new(Intake { gate: given, door, parsers: parsers_ref, line_max, drain_for });
-        let shared = intake.clone();
+        let (connections, given, parsers_ref) = (AtomicU64::new(0), gate.clone(), parsers.to_ref());
+        let intake = Arc::new(Intake { gate: given, connections, parsers: parsers_ref, line_max, drain_for });
         let listener = system
             .listener("intake", SocketAddress::tcp(settings.listen.as_str()))
-            .spawn(move |connection, ctx| Receiver::new(connection, shared.clone(), ctx))?;
+            .linger(drain_for)
+            .spawn(move |connection, _| Receiver::new(connection, intake.clone()))?;
 
         let mill = Mill { system, listener, gate };
-        mill.plan_end(intake, parsers, enrichers, hosts, sinks)?;
+        mill.plan_end(drain_for + settings.write_for, parsers, enrichers, hosts, sinks)?;
         Ok(mill)
     }
 
     /// What happens at SIGTERM, in this order. Each step waits for its own end.
     fn plan_end(
         &self,
-        intake: Arc<Intake>,
+        drain_within: Duration,
         parsers: Router<crate::connection::Line>,
         enrichers: Router<Parsed>,
         hosts: Group<HostMsg, Arc<str>>,
         sinks: Router<SinkMsg>,
     ) -> Result<(), Box<dyn Error>> {
         let shutdown = self.system.coordinated_shutdown();
-        let listener = self.listener.clone();
-        let port = listener.clone();
+        let (listener, port) = (self.listener.clone(), self.listener.clone());
         shutdown.add_task(Phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
         shutdown.add_task(Phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
-            intake.door.close(listener.accepted());
+            listener.drain(drain_within).wait()?;
             Ok(())
         })?;
         shutdown.add_task(Phase::SERVICE_STOP, "drain the stages", move || {

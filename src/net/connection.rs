@@ -1,8 +1,8 @@
 //! A connection: the socket of an actor, the input that has come in, and the output that waits.
 
-use crate::core::actor_ref::ActorRef;
 use crate::net::connection_permits::{ConnectionPermit, LingeringPermit};
-use crate::net::driver::{Driver, Registration};
+use crate::net::driver::{Driver, Owner, Registration};
+use crate::net::framer::{FrameError, Framer};
 use crate::net::linger::Lingering;
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 const READ_START: usize = 4 * 1024;
 /// Empty buffers larger than this are given back.
 const KEEP_MAX: usize = 64 * 1024;
+pub(super) const LINGER_DEFAULT: Duration = Duration::from_secs(2);
 
 /// A connection; its actor owns it.
 ///
@@ -46,10 +47,7 @@ pub struct Connection {
     registration: Registration,
     input: Input,
     output: Output,
-    marks: Marks,
-    linger: Duration,
-    place: StdArc<ConnectionPermit>,
-    peer: Option<SocketAddr>,
+    fixed: Box<Fixed>,
     /// Whether reading may find input: set by readiness, ended by "would block".
     readable: bool,
     /// Whether writing may send bytes.
@@ -66,11 +64,25 @@ pub struct Connection {
     closed: Option<Closed>,
 }
 
+/// The parts of a connection that never change. They are apart, so that a message with a connection is small.
+struct Fixed {
+    marks: Marks,
+    linger: Duration,
+    place: StdArc<ConnectionPermit>,
+    peer: Option<SocketAddr>,
+}
+
 /// The bounds for bytes that wait to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Marks {
     pub low: usize,
     pub high: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { low: 64 * 1024, high: 256 * 1024 }
+    }
 }
 
 /// The result of [`Connection::fill`].
@@ -146,29 +158,41 @@ struct Output {
 }
 
 impl Connection {
-    /// Registers a fresh socket with the driver for its actor.
-    pub(crate) fn open<M: From<Ready> + Send + 'static>(
+    /// Registers a fresh socket with the driver for its owner.
+    pub(crate) fn open(
         (mut socket, peer): (Socket, Option<SocketAddr>),
         driver: &StdArc<Driver>,
-        owner: ActorRef<M>,
+        owner: Owner,
         marks: Marks,
         linger: Duration,
         place: StdArc<ConnectionPermit>,
     ) -> io::Result<Self> {
-        let read_ends = socket.reads_stop_early();
         let interest = Interest::READABLE | Interest::WRITABLE;
         #[cfg(any(target_os = "android", target_os = "linux"))]
         let interest = interest | Interest::PRIORITY;
         let registration = driver.register(&mut socket, interest, owner)?;
-        Ok(Self {
+        if place.is_draining() {
+            // The driver tells the others: see `Driver::tell_drain`.
+            registration.raise(Readiness::READABLE);
+        }
+        Ok(Self::over((socket, peer), registration, marks, linger, place))
+    }
+
+    /// Makes a connection of a registered socket.
+    pub(crate) fn over(
+        (socket, peer): (Socket, Option<SocketAddr>),
+        registration: Registration,
+        marks: Marks,
+        linger: Duration,
+        place: StdArc<ConnectionPermit>,
+    ) -> Self {
+        let read_ends = socket.reads_stop_early();
+        Self {
             socket: Some(socket),
             registration,
             input: Input::default(),
             output: Output::default(),
-            marks,
-            linger,
-            place,
-            peer,
+            fixed: Box::new(Fixed { marks, linger, place, peer }),
             // The first edge sets it.
             readable: false,
             writable: true,
@@ -177,12 +201,17 @@ impl Connection {
             congested: false,
             write_end: WriteEnd::Open,
             closed: None,
-        })
+        }
+    }
+
+    /// Returns the owner of the socket.
+    pub(crate) fn owner(&self) -> StdArc<Owner> {
+        self.registration.owner().clone()
     }
 
     /// Returns the peer's address; `None` for a Unix socket.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.peer
+        self.fixed.peer
     }
 
     /// Notes the readiness that the driver has reported. Call it first for every [`Ready`], and then read. It flushes
@@ -198,6 +227,12 @@ impl Connection {
         }
     }
 
+    /// Whether the listener of this connection [drains](crate::net::Listener::drain), so that the connection should
+    /// finish its work and end. A [`Ready`] comes when that begins. Connections without a listener never drain.
+    pub fn is_draining(&self) -> bool {
+        self.fixed.place.is_draining()
+    }
+
     // ---- reading
 
     /// Reads at most `max` bytes behind the bytes that are there.
@@ -206,6 +241,7 @@ impl Connection {
     /// another [`Ready`] comes by itself. With a `max` of 0 it reads nothing, and no `Ready` comes for that: call it
     /// again when there is room.
     pub fn fill(&mut self, max: usize) -> ReadOutcome {
+        self.input.release_if_empty();
         let mut total = 0;
         while total < max && self.may_read() {
             let Some(socket) = &mut self.socket else { break };
@@ -257,6 +293,55 @@ impl Connection {
         self.input.consume(count);
     }
 
+    /// Takes the next frame off the front of the input, and returns its content; `None` if no whole frame has come.
+    /// When the peer has sent its last byte ([`ReadOutcome::Eof`]), the framer is told that the stream ends.
+    ///
+    /// The content is not copied: it lies in the input until this connection is used again. A framer belongs to one
+    /// connection, whose input no other call consumes.
+    ///
+    /// ```
+    /// # use pointsman::net::{Connection, LineFramer, ReadOutcome, Ready};
+    /// # use pointsman::prelude::*;
+    /// struct Counter {
+    ///     connection: Connection,
+    ///     lines: LineFramer,
+    ///     bytes: usize,
+    /// }
+    ///
+    /// impl Actor for Counter {
+    ///     type Message = Ready;
+    ///     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
+    ///         self.connection.ready(ready);
+    ///         let outcome = self.connection.fill(4096);
+    ///         while let Some(line) = self.connection.next_frame(&mut self.lines)? {
+    ///             self.bytes += line.len();
+    ///         }
+    ///         if matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_)) {
+    ///             ctx.stop();
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The [`FrameError`] of the framer. The input keeps the bytes at fault.
+    pub fn next_frame(&mut self, framer: &mut impl Framer) -> Result<Option<&[u8]>, FrameError> {
+        self.input.release_if_empty();
+        let Input { bytes, head, tail } = &self.input;
+        let (head, received) = (*head, &bytes[*head..*tail]);
+        let mut frame = framer.next(received)?;
+        if frame.is_none() && self.eof {
+            frame = framer.end(received)?;
+        }
+        let Some(frame) = frame else { return Ok(None) };
+        assert!(frame.used <= received.len(), "a frame uses {} bytes of {}", frame.used, received.len());
+        // The buffer stays as it is until the next call: the content lies in it.
+        self.input.head += frame.used;
+        Ok(Some(frame.content(&self.input.bytes[head..self.input.tail])))
+    }
+
     // ---- writing
 
     /// Puts bytes behind the bytes that wait to be sent. Nothing is sent before [`flush`](Self::flush). The bytes are
@@ -286,9 +371,9 @@ impl Connection {
     /// [`closed`](Self::closed) tells why.
     #[doc(alias = "Flushed")]
     pub fn flush(&mut self) -> bool {
-        self.congested |= self.pending() > self.marks.high;
+        self.congested |= self.pending() > self.fixed.marks.high;
         let flushed = self.send();
-        if self.congested && self.pending() <= self.marks.low {
+        if self.congested && self.pending() <= self.fixed.marks.low {
             self.congested = false;
             // Raised also where the socket has no more: the actor then goes on with input that it received and left
             // alone meanwhile.
@@ -323,7 +408,7 @@ impl Connection {
     /// Whether more than the high-water mark waits to be sent, or did and has not fallen to the low-water
     /// mark since. [`fill`](Self::fill) reads nothing meanwhile.
     pub fn is_congested(&self) -> bool {
-        self.congested || self.pending() > self.marks.high
+        self.congested || self.pending() > self.fixed.marks.high
     }
 
     /// Ends this side's half of the connection after the written bytes are sent: the peer sees the end of its input and
@@ -391,6 +476,11 @@ impl Input {
 
     fn consume(&mut self, count: usize) {
         self.head += count;
+        self.release_if_empty();
+    }
+
+    /// Gives a large buffer back when all input is consumed.
+    fn release_if_empty(&mut self) {
         if self.head == self.tail {
             (self.head, self.tail) = (0, 0);
             if self.bytes.len() > KEEP_MAX {
@@ -434,6 +524,12 @@ impl Drop for Connection {
         let flushed = self.flush();
         let unread = self.has_unread_input();
         let Some(mut socket) = self.socket.take() else { return };
+        #[cfg(any(test, feature = "testkit"))]
+        if let Socket::Memory(end) = &mut socket {
+            let (rest, written) = self.output.take();
+            end.close(&rest[written..]);
+            return;
+        }
         let done = if flushed { !unread } else { self.closed.is_some() };
         if done {
             self.registration.deregister(&mut socket);
@@ -442,19 +538,19 @@ impl Drop for Connection {
         // The socket stays registered: see `Lingerers::add`. An edge before that has no owner to tell, or tells the
         // next owner of this token in vain.
         let (rest, written) = self.output.take();
-        let until = Instant::now().checked_add(self.linger);
+        let until = Instant::now().checked_add(self.fixed.linger);
         // A linger time beyond the clock's range is a day.
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(86_400));
         let ended = self.write_end == WriteEnd::Done;
-        let place = LingeringPermit::new(self.place.clone());
-        self.registration.driver().linger(Lingering { socket, rest, written, until, ended, place });
+        let place = LingeringPermit::new(self.fixed.place.clone());
+        self.registration.linger(Lingering { socket, rest, written, until, ended, place });
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("peer", &self.peer)
+            .field("peer", &self.fixed.peer)
             .field("received", &self.received().len())
             .field("pending", &self.pending())
             .field("congested", &self.is_congested())
@@ -498,6 +594,12 @@ mod tests {
             assert!(count > 0, "a read into no room would look like the end of the stream");
             input.tail += count;
         }
+    }
+
+    /// A larger variant of a message would make every message of its actor as large.
+    #[test]
+    fn a_connection_is_small_enough_for_a_message() {
+        assert!(size_of::<Connection>() <= 192, "{}", size_of::<Connection>());
     }
 
     #[test]

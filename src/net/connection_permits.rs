@@ -4,7 +4,7 @@
 //! recipe holds the permit, and so does the connection itself, which hands it on where its socket lingers. The last
 //! holder gives the permit back, and tells the listener that there is room.
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc as StdArc;
 
 /// The permits of a listener.
@@ -18,6 +18,8 @@ pub(crate) struct ConnectionPermits {
     lingering: AtomicUsize,
     /// The number of sockets that were closed so that the lingering sockets hold no more than they may.
     cut: AtomicU64,
+    /// Whether the listener has begun to drain.
+    is_draining: AtomicBool,
 }
 
 impl ConnectionPermits {
@@ -41,6 +43,18 @@ impl ConnectionPermits {
     pub(crate) fn lingering(&self) -> usize {
         // Ordering: Relaxed; a statistic.
         self.lingering.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the listener drains. The caller [tells the connections](crate::net::driver::Driver::tell_drain) then.
+    pub(crate) fn drain(&self) {
+        // Ordering: Relaxed; the lock of the owners orders it: an owner that `Driver::tell_drain` has not found was
+        // registered after that, and looks afterwards.
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Identifies the listener, as long as one of its permits is held or the value lives.
+    pub(crate) fn listener(self: &StdArc<Self>) -> usize {
+        StdArc::as_ptr(self).addr()
     }
 
     /// Returns how many sockets were closed because the lingering sockets held too much.
@@ -78,7 +92,13 @@ impl ConnectionPermit {
 
     /// Identifies the listener: equal for permits of the same listener, as long as one of them is held.
     pub(crate) fn listener(&self) -> usize {
-        StdArc::as_ptr(&self.places).addr()
+        self.places.listener()
+    }
+
+    /// Whether the listener drains.
+    pub(crate) fn is_draining(&self) -> bool {
+        // Ordering: Relaxed; see `ConnectionPermits::drain`.
+        self.places.is_draining.load(Ordering::Relaxed)
     }
 
     /// Counts a socket that is closed because the lingering sockets hold too much, and returns the count.

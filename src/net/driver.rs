@@ -7,7 +7,7 @@
 //! ([`event_wait`](crate::scheduler::event_wait)). The driver's own thread waits for them where that dispatcher has no
 //! workers that steal from each other, where all of its workers are busy, and as long as sockets linger.
 //!
-//! The thread starts with the first listener of a system and is joined at shutdown, after the last actor has ended and
+//! The thread starts with the first socket of a system and is joined at shutdown, after the last actor has ended and
 //! the last bytes have gone out.
 //!
 //! A token is used again when its socket is gone or lingers. An event for the old socket may have been fetched before
@@ -18,8 +18,10 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::extensions::Extension;
 use crate::dispatch::may_block::without_waiting;
 use crate::net::linger::{Lingerers, Lingering};
+use crate::net::outgoing::Outgoing;
 use crate::net::readiness::{Raised, Readiness, ReadinessWord};
 use crate::net::ready::Ready;
+use crate::net::resolver::Resolver;
 use crate::scheduler::affinity::unpinned;
 use crate::scheduler::event_wait::{EventSource, EventWait};
 use crate::scheduler::pool::Pool;
@@ -45,12 +47,14 @@ const LINGERING_FROM: usize = usize::MAX / 2;
 /// event may lie when the worker that should wait for it handles a message that takes longer than those before.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The driver of a system: none until the first listener.
-#[derive(Default)]
+/// The sockets of a system: its driver, which there is none of until the first socket, and what outgoing connections
+/// share.
 pub(crate) struct DriverSlot {
     /// The name of the driver's thread.
     thread_name: String,
     state: Mutex<State>,
+    pub resolver: Resolver,
+    pub outgoing: Outgoing,
 }
 
 #[derive(Default)]
@@ -70,6 +74,7 @@ const LAST_BYTES: Duration = Duration::from_secs(2);
 impl Extension for DriverSlot {
     /// Ends the driver when no socket lingers, or at `until`, and joins its thread. All actors have ended.
     fn stop(&self, until: Option<Instant>) {
+        self.resolver.stop(until);
         // Without the wake-up the thread could not be joined.
         if let Some(thread) = self.end(until) {
             let _ = thread.join();
@@ -78,6 +83,7 @@ impl Extension for DriverSlot {
 
     /// As [`stop`](Extension::stop), but does not wait: other threads may wait for the caller.
     fn release(&self) {
+        self.resolver.release();
         drop(self.end(Instant::now().checked_add(LAST_BYTES)));
     }
 }
@@ -85,7 +91,12 @@ impl Extension for DriverSlot {
 impl DriverSlot {
     /// Makes the place of the driver in the system of this name; no thread starts yet.
     pub(crate) fn new(system: &str) -> Self {
-        Self { thread_name: format!("{system}-net"), state: Mutex::default() }
+        Self {
+            thread_name: format!("{system}-net"),
+            state: Mutex::default(),
+            resolver: Resolver::new(&format!("{system}-resolver")),
+            outgoing: Outgoing::new(system),
+        }
     }
 
     /// Returns the driver, and starts it if need be. Idle workers of `pool` wait for its sockets.
@@ -155,15 +166,61 @@ impl Inbox {
     }
 }
 
+/// Sends the message of an owner.
+pub(crate) type Tell = Box<dyn Fn() + Send + Sync>;
+
 /// The owner of a socket.
-struct Owner {
+pub(crate) struct Owner {
     word: ReadinessWord,
-    /// Sends the message; a panic in it ends the owner.
-    tell: Box<dyn Fn() + Send + Sync>,
+    tell: Tell,
+    /// Identifies the listener that has accepted the socket; 0 for the other sockets.
+    listener: usize,
 }
 
 impl Owner {
-    fn raise(&self, bits: Readiness) {
+    /// Makes an owner that is told by `tell`, which does not panic.
+    pub(crate) fn new(tell: Tell) -> Self {
+        Self { word: ReadinessWord::new(), tell, listener: 0 }
+    }
+
+    /// Makes an owner of the actor `target`, which gets a [`Ready`] as the message that `wrap` makes of it. A panic of
+    /// `wrap` ends the actor.
+    pub(crate) fn actor<M: Send + 'static>(
+        target: ActorRef<M>,
+        wrap: impl Fn(Ready) -> M + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Box::new(move || {
+            // `wrap` is the user's code, and this may be the driver's thread.
+            let told = catch_unwind(AssertUnwindSafe(|| {
+                // Sent beyond the capacity: without this message no other would come. An actor that has ended refuses
+                // it, and needs no readiness.
+                target.send_beyond_capacity(wrap(Ready(())));
+            }));
+            if let Err(payload) = told {
+                crate::util::panic::drop_guarded(payload);
+                target.stop();
+            }
+        }))
+    }
+
+    /// Makes the owner one of the connections of this listener.
+    pub(crate) fn of_listener(mut self, listener: usize) -> Self {
+        self.listener = listener;
+        self
+    }
+
+    /// Holds the first message back, until [`tell_first`](Self::tell_first).
+    pub(crate) fn held_back(mut self) -> Self {
+        self.word = ReadinessWord::held_back(Readiness::WRITABLE);
+        self
+    }
+
+    /// Sends the message that was held back.
+    pub(crate) fn tell_first(&self) {
+        (self.tell)();
+    }
+
+    pub(crate) fn raise(&self, bits: Readiness) {
         if self.word.raise(bits) == Raised::Tell {
             (self.tell)();
         }
@@ -172,9 +229,9 @@ impl Owner {
 
 /// The registration of a socket with the driver.
 pub(crate) struct Registration {
-    driver: StdArc<Driver>,
+    /// The driver, and the token of the socket; `None` for a socket that tells its owner itself.
+    watched: Option<(StdArc<Driver>, Token)>,
     owner: StdArc<Owner>,
-    token: Token,
 }
 
 impl Driver {
@@ -223,39 +280,41 @@ impl Driver {
         Ok((driver, thread))
     }
 
-    /// Registers a socket for `target`.
+    /// Registers a socket for its owner.
     ///
     /// # Errors
     ///
     /// The operating system refuses to watch it.
-    pub(crate) fn register<M: From<Ready> + Send + 'static>(
+    pub(crate) fn register(
         self: &StdArc<Self>,
         socket: &mut impl Source,
         interest: Interest,
-        target: ActorRef<M>,
+        owner: Owner,
     ) -> io::Result<Registration> {
-        let tell = Box::new(move || {
-            // `From` is the user's code, and this may be the driver's thread.
-            let told = catch_unwind(AssertUnwindSafe(|| {
-                // Sent beyond the capacity: without this message no other would come. An actor that has ended refuses
-                // it, and needs no readiness.
-                target.send_beyond_capacity(M::from(Ready(())));
-            }));
-            if let Err(payload) = told {
-                crate::util::panic::drop_guarded(payload);
-                target.stop();
-            }
-        });
-        let owner = StdArc::new(Owner { word: ReadinessWord::new(), tell });
+        let owner = StdArc::new(owner);
         let token = Token(lock(&self.owners).insert(owner.clone()));
-        let registration = Registration { driver: self.clone(), owner, token };
+        let registration = Registration { watched: Some((self.clone(), token)), owner };
         // From here on the destructor clears up, also when the next line fails.
         self.registry.register(socket, token, interest)?;
         Ok(registration)
     }
 
+    /// Tells the owners of a listener's connections that it drains.
+    pub(crate) fn tell_drain(&self, listener: usize) {
+        let owners: Vec<_> = {
+            let owners = lock(&self.owners);
+            owners
+                .iter()
+                .filter(|(_, owner)| owner.listener == listener)
+                .map(|(_, owner)| owner.clone())
+                .collect()
+        };
+        // Outside the lock: it runs code of users. The bit makes each look for the last input that has come.
+        owners.iter().for_each(|owner| owner.raise(Readiness::READABLE));
+    }
+
     /// Sends the last bytes of a socket.
-    pub(crate) fn linger(&self, lingering: Lingering) {
+    fn linger(&self, lingering: Lingering) {
         {
             let mut inbox = lock(&self.inbox);
             if inbox.closed {
@@ -450,21 +509,37 @@ impl Registration {
         self.owner.raise(bits);
     }
 
-    pub(crate) fn driver(&self) -> &Driver {
-        &self.driver
+    /// Makes a registration without a driver, for a socket that tells its owner itself.
+    #[cfg(any(test, feature = "testkit"))]
+    pub(crate) fn without_driver(owner: Owner) -> Self {
+        Self { watched: None, owner: StdArc::new(owner) }
+    }
+
+    pub(crate) fn owner(&self) -> &StdArc<Owner> {
+        &self.owner
+    }
+
+    /// Gives the last bytes of the socket to the driver.
+    pub(crate) fn linger(&self, lingering: Lingering) {
+        if let Some((driver, _)) = &self.watched {
+            driver.linger(lingering);
+        }
     }
 
     /// Ends the registration of the socket.
     pub(crate) fn deregister(&self, socket: &mut impl Source) {
-        // The socket is about to be closed or registered anew; an error says that the kernel has forgotten it already,
-        // which does no harm.
-        let _ = self.driver.registry.deregister(socket);
+        if let Some((driver, _)) = &self.watched {
+            // The socket is about to be closed or registered anew; an error says that the kernel has forgotten it
+            // already, which does no harm.
+            let _ = driver.registry.deregister(socket);
+        }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let owner = lock(&self.driver.owners).try_remove(self.token.0);
+        let Some((driver, Token(key))) = &self.watched else { return };
+        let owner = lock(&driver.owners).try_remove(*key);
         // Dropped outside the lock: it may hold the last reference to an actor.
         drop(owner);
     }

@@ -20,6 +20,8 @@ use std::time::Instant;
 /// The number of reads that are thrown away before other sockets get their turn.
 const READS_MAX: usize = 16;
 const SCRATCH_LEN: usize = 16 * 1024;
+/// The bound for the bytes that the lingering sockets of a listener hold together.
+pub(super) const LINGER_BYTES_DEFAULT: usize = 64 << 20;
 
 /// A socket whose actor has ended.
 pub(crate) struct Lingering {

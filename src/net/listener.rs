@@ -5,6 +5,7 @@
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
+use crate::actor::timer_table::TimerKey;
 use crate::ask::ask::Ask;
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
@@ -13,9 +14,10 @@ use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemRef;
 use crate::failure::Failure;
-use crate::net::connection::{Connection, Marks};
+use crate::net::connection::{Connection, LINGER_DEFAULT, Marks};
 use crate::net::connection_permits::{ConnectionPermit, ConnectionPermits};
-use crate::net::driver::{Driver, DriverSlot, Registration};
+use crate::net::driver::{Driver, DriverSlot, Owner, Registration};
+use crate::net::linger::LINGER_BYTES_DEFAULT;
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
 use crate::net::socket::{ListenSocket, Socket, SocketAddress};
@@ -34,9 +36,6 @@ use std::time::Duration;
 pub(super) const ACCEPTS_MAX: u32 = 64;
 /// The pause of accepting when the operating system has no more descriptors or memory to give.
 pub(super) const REST: Duration = Duration::from_millis(50);
-const LINGER_DEFAULT: Duration = Duration::from_secs(2);
-const LINGER_BYTES_DEFAULT: usize = 64 << 20;
-const MARKS_DEFAULT: Marks = Marks { low: 64 * 1024, high: 256 * 1024 };
 
 /// Describes a listener that is about to start; made by [`SystemRef::listener`].
 #[must_use = "nothing listens before `spawn`"]
@@ -61,8 +60,8 @@ struct Settings {
 
 impl Settings {
     fn new(dispatcher: Option<String>, said: &ListenerSettings) -> Self {
-        let high = said.high_mark.unwrap_or(MARKS_DEFAULT.high);
-        let low = said.low_mark.unwrap_or(MARKS_DEFAULT.low).min(high);
+        let high = said.high_mark.unwrap_or(Marks::default().high);
+        let low = said.low_mark.unwrap_or(Marks::default().low).min(high);
         Self {
             dispatcher,
             max_connections: said.max_connections.unwrap_or(usize::MAX),
@@ -81,6 +80,31 @@ pub struct Listener {
     actor: AnyActorRef,
     messages: ActorRef<Message>,
     shared: StdArc<Shared>,
+}
+
+/// The end of a [drain](Listener::drain).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainReport {
+    /// The number of connections whose sockets were not closed when the limit passed; 0 if all have closed before.
+    pub connections_left: usize,
+}
+
+impl DrainReport {
+    /// Whether all connections have closed.
+    pub fn is_complete(&self) -> bool {
+        self.connections_left == 0
+    }
+}
+
+impl fmt::Display for DrainReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.connections_left {
+            0 => f.write_str("all connections have closed"),
+            1 => f.write_str("1 connection did not close in time: stop the listener to end it"),
+            left => write!(f, "{left} connections did not close in time: stop the listener to end them"),
+        }
+    }
 }
 
 /// The state that a listener's actor and its handles share.
@@ -350,6 +374,64 @@ impl Listener {
         self.messages.ask_with(Message::Unbind)
     }
 
+    /// Closes the port as [`unbind`](Self::unbind) does, tells the connections that they should end, and waits until all
+    /// of them have closed, for `within` at most, by the system's clock. The answer says how many are left.
+    ///
+    /// Each connection gets a [`Ready`] and finds [`Connection::is_draining`] true: its actor finishes the request that
+    /// it works at, and stops. A connection that does not look goes on until its peer closes. A connection has closed
+    /// when its socket has, with its last bytes sent or its linger time over. When `within` has passed, the connections
+    /// that are left go on; [`stop`](Self::stop) ends them.
+    ///
+    /// An actor gets the answer as a message by [`Context::pipe_to_self`]. In a coordinated shutdown a drain is a task
+    /// of the phase [`SERVICE_UNBIND`](crate::shutdown::Phase::SERVICE_UNBIND), with a limit below the phase's timeout:
+    ///
+    /// ```
+    /// # use pointsman::net::{SocketAddress, Connection, ReadOutcome, Ready};
+    /// # use pointsman::prelude::*;
+    /// struct Session(Connection);
+    /// impl Actor for Session {
+    ///     type Message = Ready;
+    ///     fn receive(&mut self, ready: Ready, ctx: &mut Context<Ready>) -> HandlerResult {
+    ///         self.0.ready(ready);
+    ///         let outcome = self.0.fill(4096);
+    ///         // ... answers the requests that have come ...
+    ///         let is_over = matches!(outcome, ReadOutcome::Eof | ReadOutcome::Closed(_));
+    ///         if is_over || self.0.is_draining() {
+    ///             ctx.stop();
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pointsman::shutdown::Phase;
+    /// use std::time::Duration;
+    ///
+    /// let system = System::builder("shop").build()?;
+    /// let port = SocketAddress::tcp("127.0.0.1:0");
+    /// let listener = system.listener("port", port).spawn(|connection, _| Session(connection))?;
+    /// # let client = std::net::TcpStream::connect(listener.local_addr().expect("a TCP listener"))?;
+    /// let shutdown = system.coordinated_shutdown();
+    /// shutdown.add_task(Phase::SERVICE_UNBIND, "drain the port", move || {
+    ///     let report = listener.drain(Duration::from_secs(4)).wait()?;
+    ///     if !report.is_complete() {
+    ///         eprintln!("{report}");
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # drop(client);
+    /// let report = shutdown.run("end of the day").wait()?;
+    /// # assert_eq!(report.ledger.balance(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The ask fails if the listener has stopped, or stops or is restarted meanwhile: its connections end then, too.
+    pub fn drain(&self, within: Duration) -> Ask<DrainReport> {
+        self.messages.ask_with(|done| Message::Drain { within, done })
+    }
+
     /// Closes the listening socket, then stops the connections' actors, which send their written bytes within the
     /// linger time.
     pub fn stop(&self) {
@@ -421,6 +503,18 @@ struct Accepting<F> {
     resting: bool,
     /// The asks that wait until the port is closed.
     unbinding: Vec<ReplyTo<()>>,
+    /// The drains that wait until all connections have closed.
+    draining: Vec<Draining>,
+    /// The number of the next drain.
+    next_drain: u64,
+}
+
+/// A drain that has begun.
+struct Draining {
+    number: u64,
+    /// The timer of its limit; `None` if its limit is over at once.
+    timer: Option<TimerKey>,
+    done: ReplyTo<DrainReport>,
 }
 
 enum Message {
@@ -428,12 +522,12 @@ enum Message {
     Rested,
     Ended,
     Unbind(ReplyTo<()>),
-}
-
-impl From<Ready> for Message {
-    fn from(ready: Ready) -> Self {
-        Message::Ready(ready)
-    }
+    Drain {
+        within: Duration,
+        done: ReplyTo<DrainReport>,
+    },
+    /// The limit of the drain with this number has passed.
+    DrainLimit(u64),
 }
 
 impl<A, F> Actor for AcceptingFor<A, F>
@@ -460,9 +554,26 @@ where
                 this.acceptable = true;
                 this.unbinding.push(done);
             }
+            Message::Drain { within, done } => {
+                this.acceptable = true;
+                let number = this.next_drain;
+                this.next_drain += 1;
+                // A timer without a delay would wait for the clock to move.
+                let timer = if within.is_zero() {
+                    ctx.me().tell(Message::DrainLimit(number));
+                    None
+                } else {
+                    Some(ctx.after(within, Message::DrainLimit(number)))
+                };
+                this.draining.push(Draining { number, timer, done });
+                this.shared.places.drain();
+                this.driver.tell_drain(this.shared.places.listener());
+            }
+            Message::DrainLimit(number) => this.give_drain_up(number),
         }
         if !this.accept(ctx) {
             this.end_unbinding();
+            this.end_drains(ctx);
         } else if let Some(registration) = &this.registration {
             registration.raise(Readiness::READABLE);
         }
@@ -494,7 +605,10 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         F: Fn(Connection, &mut Context<A::Message>) -> A,
     {
         let registration = match &mut *lock(&shared.socket) {
-            Some(socket) => Some(driver.register(socket, Interest::READABLE, ctx.me().clone())?),
+            Some(socket) => {
+                let owner = Owner::actor(ctx.me().clone(), Message::Ready);
+                Some(driver.register(socket, Interest::READABLE, owner)?)
+            }
             None => None,
         };
         let accepting = Self {
@@ -506,6 +620,8 @@ impl<F: Send + Sync + 'static> Accepting<F> {
             acceptable: false,
             resting: false,
             unbinding: Vec::new(),
+            draining: Vec::new(),
+            next_drain: 0,
         };
         Ok(AcceptingFor(accepting, std::marker::PhantomData))
     }
@@ -543,7 +659,7 @@ impl<F: Send + Sync + 'static> Accepting<F> {
 
     /// Closes the port if that was asked for: no peer waits there that can be accepted.
     fn end_unbinding(&mut self) {
-        if self.unbinding.is_empty() {
+        if self.unbinding.is_empty() && self.draining.is_empty() {
             return;
         }
         let socket = lock(&self.shared.socket).take();
@@ -551,6 +667,29 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         for done in self.unbinding.drain(..) {
             let _ = done.send(());
         }
+    }
+
+    /// Answers the drains if all connections have closed. The port is closed.
+    fn end_drains(&mut self, ctx: &mut Context<Message>) {
+        if self.shared.places.held() > 0 {
+            return;
+        }
+        for Draining { timer, done, .. } in self.draining.drain(..) {
+            if let Some(timer) = timer {
+                ctx.timers().cancel(timer);
+            }
+            let _ = done.send(DrainReport { connections_left: 0 });
+        }
+    }
+
+    /// Answers a drain whose limit has passed, with the connections that are left. A port that accepts still, since many
+    /// peers wait, is closed.
+    fn give_drain_up(&mut self, number: u64) {
+        let Some(index) = self.draining.iter().position(|draining| draining.number == number) else { return };
+        let socket = lock(&self.shared.socket).take();
+        drop(socket);
+        let Draining { done, .. } = self.draining.remove(index);
+        let _ = done.send(DrainReport { connections_left: self.shared.places.held() });
     }
 
     fn rest(&mut self, ctx: &mut Context<Message>) {
@@ -583,8 +722,8 @@ impl<F: Send + Sync + 'static> Accepting<F> {
         let spawned = builder.spawn_with(move |ctx: &mut Context<A::Message>| {
             let _ = &counted;
             let accepted = accepted.take().ok_or_else(|| Failure::msg("a connection cannot be made anew"))?;
-            let connection =
-                Connection::open(accepted, &driver, ctx.me().clone(), marks, linger, place.clone())?;
+            let owner = Owner::actor(ctx.me().clone(), A::Message::from).of_listener(place.listener());
+            let connection = Connection::open(accepted, &driver, owner, marks, linger, place.clone())?;
             Ok::<A, Failure>(make(connection, ctx))
         });
         match spawned {

@@ -1,4 +1,4 @@
-//! Sockets for actors: a listener hands each connection to an actor of its own.
+//! Sockets for actors: a listener hands each connection to an actor of its own, and an actor [connects] to others.
 //!
 //! The *driver* of a system waits until the operating system reports that a socket can be read or written, and turns
 //! the report into a [`Ready`] message. An idle worker of the default dispatcher does that, or else a thread of the
@@ -14,8 +14,16 @@
 //! - `socket.rs`: TCP and Unix sockets under a common type.
 //! - `connection.rs`: the socket of an actor, with its buffers.
 //! - `listener.rs`: accepts connections.
-//! - `connection_permits.rs`: counts them.
+//! - `connect.rs`: outgoing connections. `resolver.rs` looks names up, `outgoing.rs` counts.
+//! - `datagram.rs`: UDP and Unix datagrams.
+//! - `framer.rs`, `length_framer.rs`, `line_framer.rs`: cut frames out of the input.
+//! - `connection_permits.rs`: counts connections.
 //! - `linger.rs`: sends the last bytes of an ended actor.
+//! - `memory.rs`: connections without sockets, for tests.
+//!
+//! The [guide](crate::guide::net) shows how a service uses them.
+//!
+//! [connects]: crate::Context::connect
 //!
 //! # Memory
 //!
@@ -79,17 +87,37 @@
 //! ```
 
 #[cfg(not(pointsman_loom))]
+pub(crate) mod connect;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod connect_error;
+#[cfg(not(pointsman_loom))]
 pub(crate) mod connection;
 #[cfg(not(pointsman_loom))]
+pub(crate) mod datagram;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod datagram_error;
+#[cfg(not(pointsman_loom))]
 pub(crate) mod driver;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod framer;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod length_framer;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod line_framer;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod linger;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod listener;
 #[cfg(not(pointsman_loom))]
 pub(crate) mod connection_permits;
+#[cfg(all(any(test, feature = "testkit"), not(pointsman_loom)))]
+pub(crate) mod memory;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod outgoing;
 pub(crate) mod readiness;
 pub(crate) mod ready;
+#[cfg(not(pointsman_loom))]
+pub(crate) mod resolver;
 #[cfg(all(test, not(pointsman_loom)))]
 pub(crate) mod scripted;
 #[cfg(all(test, not(pointsman_loom)))]
@@ -98,9 +126,25 @@ pub(crate) mod scripted_port;
 pub(crate) mod socket;
 
 #[cfg(not(pointsman_loom))]
+pub use crate::net::connect::ConnectBuilder;
+#[cfg(not(pointsman_loom))]
+pub use crate::net::connect_error::ConnectError;
+#[cfg(not(pointsman_loom))]
 pub use crate::net::connection::{Closed, Connection, ReadOutcome};
 #[cfg(not(pointsman_loom))]
-pub use crate::net::listener::{ListenError, Listener, ListenerBuilder};
+pub use crate::net::datagram::{Datagram, DatagramAddress, DatagramCounts, DatagramOutcome, DatagramSocket};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::datagram_error::{DatagramError, DatagramSendError};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::framer::{Frame, FrameError, FrameWriteError, Framer, FramerError};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::length_framer::{LengthFramer, LengthPrefix};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::line_framer::LineFramer;
+#[cfg(not(pointsman_loom))]
+pub use crate::net::listener::{DrainReport, ListenError, Listener, ListenerBuilder};
+#[cfg(not(pointsman_loom))]
+pub use crate::net::outgoing::OutgoingConnections;
 #[cfg(not(pointsman_loom))]
 pub use crate::net::ready::Ready;
 #[cfg(not(pointsman_loom))]

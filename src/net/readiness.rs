@@ -33,7 +33,7 @@ impl Readiness {
 
     /// Both sets together.
     #[must_use]
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -64,6 +64,13 @@ pub(crate) struct ReadinessWord(AtomicU8);
 impl ReadinessWord {
     pub(crate) fn new() -> Self {
         Self(AtomicU8::new(0))
+    }
+
+    /// Makes a word with bits whose message the caller sends later: until then no other message is sent.
+    #[cfg(not(pointsman_loom))]
+    pub(crate) fn held_back(bits: Readiness) -> Self {
+        debug_assert!(!bits.is_empty());
+        Self(AtomicU8::new(bits.0))
     }
 
     /// Adds `bits`, which are not empty.

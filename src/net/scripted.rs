@@ -40,7 +40,7 @@
 use crate::core::actor_ref::ActorRef;
 use crate::net::connection::{Connection, Marks, ReadOutcome};
 use crate::net::connection_permits::{ConnectionPermit, ConnectionPermits, LingeringPermit};
-use crate::net::driver::Driver;
+use crate::net::driver::{Driver, Owner};
 use crate::net::linger::{Lingerers, Lingering};
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
@@ -380,6 +380,7 @@ impl<'a> Course<'a> {
         });
         let place = StdArc::new(ConnectionPermit::take(&places, usize::MAX, tell));
         let socket = (Socket::Scripted(End(wire.clone())), None);
+        let owner = Owner::actor(owner, |ready| ready);
         let connection =
             Connection::open(socket, &stage.driver, owner, MARKS, HOUR, place).expect("nothing refuses it");
         Self {

@@ -8,15 +8,33 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 #[cfg(unix)]
 use std::path::{Path, PathBuf};
 
-/// The address to listen on.
+/// The place of a socket: to listen on, or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketAddress {
-    /// A host and port such as `127.0.0.1:6379` or `[::1]:0`; port 0 lets the system choose one.
+    /// A host and port such as `127.0.0.1:6379` or `[::1]:0`; a listener at port 0 lets the system choose one.
     Tcp(String),
-    /// The path of a Unix socket, which the listener creates and removes.
+    /// The path of a Unix socket, which a listener creates and removes.
     #[cfg(unix)]
     Unix(PathBuf),
+}
+
+/// A peer to connect to, whose name is looked up.
+#[derive(Debug, Clone)]
+pub(crate) enum Peer {
+    Tcp(SocketAddr),
+    #[cfg(unix)]
+    Unix(PathBuf),
+}
+
+impl Peer {
+    pub(crate) fn addr(&self) -> Option<SocketAddr> {
+        match self {
+            Peer::Tcp(addr) => Some(*addr),
+            #[cfg(unix)]
+            Peer::Unix(_) => None,
+        }
+    }
 }
 
 impl SocketAddress {
@@ -54,17 +72,56 @@ pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     #[cfg(unix)]
     Unix(mio::net::UnixStream),
+    /// One end of a pair in memory.
+    #[cfg(any(test, feature = "testkit"))]
+    Memory(crate::net::memory::End),
     /// Scripted.
     #[cfg(test)]
     Scripted(crate::net::scripted::End),
 }
 
 impl Socket {
+    /// Begins to connect.
+    pub(crate) fn connect(peer: &Peer) -> io::Result<Self> {
+        match peer {
+            Peer::Tcp(addr) => mio::net::TcpStream::connect(*addr).map(Socket::Tcp),
+            #[cfg(unix)]
+            Peer::Unix(path) => mio::net::UnixStream::connect(path).map(Socket::Unix),
+        }
+    }
+
+    /// Returns whether a socket that connects has done so.
+    ///
+    /// # Errors
+    ///
+    /// It has failed.
+    pub(crate) fn is_connected(&self) -> io::Result<bool> {
+        let (fault, peer) = match self {
+            Socket::Tcp(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
+            #[cfg(unix)]
+            Socket::Unix(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(_) => (None, Ok(())),
+            #[cfg(test)]
+            Socket::Scripted(_) => (None, Ok(())),
+        };
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        match peer {
+            Ok(()) => Ok(true),
+            Err(error) if is_under_way(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.read(into),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.read(into),
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(end) => end.read(into),
             #[cfg(test)]
             Socket::Scripted(end) => end.read(into),
         }
@@ -75,6 +132,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.write(bytes),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.write(bytes),
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(end) => end.write(bytes),
             #[cfg(test)]
             Socket::Scripted(end) => end.write(bytes),
         }
@@ -86,6 +145,11 @@ impl Socket {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Write),
             #[cfg(unix)]
             Socket::Unix(stream) => stream.shutdown(Shutdown::Write),
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(end) => {
+                end.shutdown_write();
+                Ok(())
+            }
             #[cfg(test)]
             Socket::Scripted(end) => end.shutdown_write(),
         }
@@ -96,6 +160,8 @@ impl Socket {
             Socket::Tcp(stream) => stream.set_nodelay(nodelay),
             #[cfg(unix)]
             Socket::Unix(_) => Ok(()),
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(_) => Ok(()),
             #[cfg(test)]
             Socket::Scripted(_) => Ok(()),
         }
@@ -108,6 +174,8 @@ impl Socket {
             Socket::Tcp(_) => false,
             #[cfg(unix)]
             Socket::Unix(_) => true,
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(_) => false,
             #[cfg(test)]
             Socket::Scripted(end) => end.stops_early(),
         }
@@ -118,10 +186,21 @@ impl Socket {
             Socket::Tcp(stream) => stream,
             #[cfg(unix)]
             Socket::Unix(stream) => stream,
+            #[cfg(any(test, feature = "testkit"))]
+            Socket::Memory(end) => end,
             #[cfg(test)]
             Socket::Scripted(end) => end,
         }
     }
+}
+
+/// Whether this error of looking at the peer says that the socket connects still.
+fn is_under_way(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    if error.raw_os_error() == Some(libc::EINPROGRESS) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::NotConnected
 }
 
 /// A socket that accepts connections. The path of a Unix socket goes with it.
@@ -130,10 +209,9 @@ pub(crate) enum ListenSocket {
     Tcp(mio::net::TcpListener),
     #[cfg(unix)]
     Unix {
+        /// Removed before the listener closes.
+        _file: SocketFile,
         listener: mio::net::UnixListener,
-        path: PathBuf,
-        /// The identity of our file: another program may have put another file in its place.
-        file: Option<(u64, u64)>,
     },
     /// Scripted.
     #[cfg(test)]
@@ -159,7 +237,7 @@ impl ListenSocket {
             #[cfg(unix)]
             SocketAddress::Unix(path) => {
                 let listener = mio::net::UnixListener::bind(path)?;
-                Ok(ListenSocket::Unix { listener, path: path.clone(), file: file_at(path) })
+                Ok(ListenSocket::Unix { listener, _file: SocketFile::created(path) })
             }
         }
     }
@@ -208,14 +286,29 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-impl Drop for ListenSocket {
+/// The file of a Unix socket, which goes with the socket.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// The identity of our file: another program may have put another file in its place.
+    file: Option<(u64, u64)>,
+}
+
+#[cfg(unix)]
+impl SocketFile {
+    /// The file that a socket has just created.
+    pub(crate) fn created(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: file_at(path) }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let ListenSocket::Unix { path, file, .. } = self {
-            if file.is_some() && file_at(path) == *file {
-                // An error says that the file may have gone meanwhile, which is the aim.
-                let _ = std::fs::remove_file(path);
-            }
+        if self.file.is_some() && file_at(&self.path) == self.file {
+            // An error says that the file may have gone meanwhile, which is the aim.
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }

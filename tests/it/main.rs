@@ -41,6 +41,14 @@ mod mailboxes;
 mod names;
 #[cfg(feature = "net")]
 mod net;
+#[cfg(feature = "net")]
+mod net_connect;
+#[cfg(feature = "net")]
+mod net_datagrams;
+#[cfg(feature = "net")]
+mod net_drain;
+#[cfg(feature = "net")]
+mod net_memory;
 mod paths;
 mod pipe;
 mod questions;

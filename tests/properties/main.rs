@@ -8,6 +8,8 @@
 //! file names faults that were planted and found.
 
 mod engine;
+#[cfg(feature = "net")]
+mod framers;
 mod routers;
 mod routes;
 mod supervision;
