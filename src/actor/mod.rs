@@ -12,6 +12,7 @@ pub(crate) mod child_hooks; // hooks of the engine's own parents
 pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
 pub(crate) mod leave_router; // the leave of a routee
+pub(crate) mod hold; // messages wait for a future
 pub(crate) mod stash; // messages put aside
 pub(crate) mod stash_buffer; // the same, as data
 pub(crate) mod timers; // timers of an actor

@@ -128,7 +128,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 Phase::Unborn | Phase::Alive => {}
             }
-            if self.private(|private| private.suspended > 0) {
+            if self.private(|private| private.pause.is_any()) {
+                match self.poll_hold() {
+                    StepOutcome::NothingDue => {}
+                    StepOutcome::Once => continue,
+                    StepOutcome::Budget => return self.requeue(),
+                }
                 if self.owner().try_suspend().is_ok() {
                     return Ran::Idle;
                 }

@@ -33,5 +33,6 @@ pub(crate) mod subscribe; // subscriptions of references to it
 pub(crate) mod dispatchers; // the dispatchers of a system by name
 pub(crate) mod named_mailboxes;
 pub(crate) mod extensions; // the values that features keep for a system
+pub(crate) mod polls_within; // what surrounds the polls of users' futures
 pub(crate) mod system; // SystemRef, and the state that all actors of a system share
 pub(crate) mod error; // the errors of sending, creating and ending

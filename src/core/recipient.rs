@@ -184,6 +184,7 @@ impl<M: 'static> Foreign<M> {
         free: Self::free,
         core_offset: 0,
         message_type: TypeId::of::<M>,
+        actor_type: || None,
         message_name: std::any::type_name::<M>,
         referent: Some(Self::referent),
     };

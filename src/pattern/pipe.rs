@@ -18,6 +18,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
+use crate::core::polls_within::PollsWithin;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::{Failure, guarded};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +61,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// The message comes always: when the future panics or the system ends before it is done, with a [`PipeError`]. The
     /// message takes room like any other: if this actor has stopped by then, or its bounded mailbox is full, it is a
-    /// dead letter. No async runtime is needed, so a future that needs one (for its sockets, its timers) must be
-    /// spawned there, and its handle piped.
+    /// dead letter. No async runtime is needed. For a future that needs one (for its sockets, its timers), the system
+    /// must be built with [`polls_within`](crate::SystemBuilder::polls_within).
     ///
     /// ```
     /// use pointsman::pattern::PipeError;
@@ -256,7 +257,8 @@ where
         alarm.is_rung.swap(false, Ordering::Acquire);
         let waker = Waker::from(alarm.clone());
         let future = running.future.as_mut();
-        match guarded(|| Ok(future.poll(&mut task::Context::from_waker(&waker)))) {
+        let within = PollsWithin::of(&ctx.core().system);
+        match guarded(|| Ok(within.run(|| future.poll(&mut task::Context::from_waker(&waker))))) {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(value)) => self.finish(Ok(value), ctx),
             Err(failure) => self.finish(Err(PipeError::Panicked { text: text(&failure) }), ctx),
@@ -266,7 +268,8 @@ where
     fn finish(&mut self, outcome: Result<T, PipeError>, ctx: &mut Context<Never>) {
         let Some(Running { future, wrap, target }) = self.running.take() else { return };
         // Dropped before the message is sent: the receiver finds released what the future held.
-        drop(future);
+        // The future may need its runtime in its destructor, too.
+        quietly(|| PollsWithin::of(&ctx.core().system).run(|| drop(future)));
         match guarded(|| Ok((wrap.into_inner())(outcome))) {
             Ok(message) => target.tell(message),
             // The logger is user code.

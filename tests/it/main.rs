@@ -20,6 +20,7 @@ mod expired;
 mod goakt;
 #[cfg(feature = "macros")]
 mod hash_keys;
+mod hold;
 mod inbox;
 mod keyed;
 mod keyed_life;
@@ -43,6 +44,7 @@ mod names;
 mod net;
 mod paths;
 mod pipe;
+mod polls_within;
 mod questions;
 mod receive_timeout;
 mod references;

@@ -255,6 +255,62 @@ fn a_wake_is_never_lost() {
     });
 }
 
+/// Holds for a gate, and takes its value then.
+struct Holder(Gate, Arc<AtomicUsize>);
+
+impl Actor for Holder {
+    type Message = ();
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
+        ctx.hold(self.0.clone(), |holder: &mut Self, value, _| {
+            holder.1.fetch_add(value as usize, SeqCst);
+            Ok(())
+        });
+        Ok(())
+    }
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
+        assert_eq!(self.1.fetch_add(1, SeqCst), 7, "the message waits");
+        Ok(())
+    }
+}
+
+// Bound 2: three threads.
+// Caught: a mark of a wake that is cleared after the poll; control that is sent before the mark is set.
+#[test]
+fn a_wake_of_a_hold_is_never_lost() {
+    model("events_hold_wakes_race", &[1, 3, 5, 16], 2, 300, || {
+        let system = system();
+        let gate = Gate { value: Arc::new(Value::new(0)), waker: Arc::default() };
+        let counted: Arc<AtomicUsize> = Arc::default();
+        let (held, count) = (gate.clone(), counted.clone());
+        // Polled once here: whoever wakes an actor runs it.
+        let holder = system.spawn(move || Holder(held.clone(), count.clone())).expect("there is room");
+        let waker = gate.waker.lock().unwrap().clone().expect("it was polled");
+        let idle = {
+            let waker = waker.clone();
+            thread::spawn(move || waker.wake())
+        };
+        let opening = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                gate.value.store(7, Relaxed);
+                waker.wake();
+            })
+        };
+        holder.tell(());
+        idle.join().unwrap();
+        opening.join().unwrap();
+        assert_eq!(
+            counted.load(SeqCst),
+            8,
+            "the hold is over, and the message handled, without any further wake"
+        );
+        gate.waker.lock().unwrap().take();
+        drop(holder);
+        let ledger = end(system);
+        assert_eq!((ledger.sent, ledger.handled), (1, 1), "{ledger}");
+    });
+}
+
 // Bound 3: four threads with the leader and its task, few steps each.
 #[test]
 fn two_begin_the_shutdown_and_it_runs_once() {
