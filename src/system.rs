@@ -216,8 +216,9 @@ impl SystemBuilder {
     }
 
     /// Sets what surrounds each poll of a future that the system polls: the futures of
-    /// [pipes](crate::Context::pipe_to_self), of [`Context::hold`](crate::Context::hold), and of the tasks of a
-    /// [coordinated shutdown](crate::shutdown). By default nothing surrounds them.
+    /// [pipes](crate::Context::pipe_to_self), of [`Context::hold`](crate::Context::hold), of attached
+    /// [streams](crate::Context::attach), and of the tasks of a [coordinated shutdown](crate::shutdown). By default
+    /// nothing surrounds them.
     ///
     /// A future of an async runtime needs that runtime around its polls, for its timers and sockets. The system has none
     /// of its own. For tokio the following is enough, and then all futures of tokio work, those of reqwest and sqlx

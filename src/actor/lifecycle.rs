@@ -180,6 +180,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub(crate) fn begin_restart(&mut self, failure: Failure) {
         self.ctx.cancel_all_timers();
         self.drop_holds();
+        self.ctx.drop_tasks(true);
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if stateless {
             self.ctx.stop_children();
@@ -215,9 +216,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
         // A restart of an actor that was never completely created is its creation, tried again.
         let created = self.private(|private| private.created);
-        // The timers and holds that `restarting` has begun were meant for the old state.
+        // The timers, holds and streams that `restarting` has begun were meant for the old state.
         self.ctx.cancel_all_timers();
         self.drop_holds();
+        self.ctx.drop_tasks(true);
         self.drop_state();
         self.end_suspension(true);
         let suspended = self.private(|private| private.pause.suspensions());
@@ -316,13 +318,14 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Cancels all timers, ends all watches and drops all holds; an ordinary actor has none.
+    /// Cancels all timers, ends all watches, and drops all holds and tasks; an ordinary actor has none.
     #[inline]
     fn forget_timers_and_watches(&mut self) {
         if self.private(|private| private.extras.is_some()) {
             self.ctx.cancel_all_timers();
             self.ctx.unwatch_all();
             self.drop_holds();
+            self.ctx.drop_tasks(false);
         }
     }
 

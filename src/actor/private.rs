@@ -2,6 +2,7 @@
 
 use crate::actor::child_hooks::ChildHooks;
 use crate::actor::hold::Holds;
+use crate::actor::own_tasks::OwnTasks;
 use crate::actor::stash_buffer::Stash;
 use crate::actor::timer_table::OwnTimers;
 use crate::core::actor_ref::ActorRef;
@@ -114,6 +115,8 @@ pub(crate) struct Extras<M> {
     pub is_wanted: Option<IsWanted<M>>,
     /// The futures that the actor holds for.
     pub holds: Holds,
+    /// Attached streams, and sends that wait for room.
+    pub tasks: OwnTasks<M>,
 }
 
 impl<M> Default for Extras<M> {
@@ -136,6 +139,7 @@ impl<M> Default for Extras<M> {
             child_hooks: None,
             is_wanted: None,
             holds: Holds::default(),
+            tasks: OwnTasks::default(),
         }
     }
 }

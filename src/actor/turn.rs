@@ -445,6 +445,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
+            Control::Poll(number) => self.poll_task(number),
             Control::Leave { leave, leaving } => self.leave(leave, leaving),
             Control::HasLeft => self.end_leaving(),
             Control::Identify(inquiry) => inquiry.answer(self.me()),

@@ -17,6 +17,7 @@ pub(crate) mod cancellable; // the handle of work that runs later
 pub(crate) mod restart_delay; // how long restarts wait
 pub(crate) mod pending_send; // sends that wait for room
 pub(crate) mod deferred_send; // requests that wait for room with their asker
+pub(crate) mod send_future; // ActorRef<M>: send, a future that waits for room
 pub(crate) mod multi_send; // one message to several recipients, with its accounting
 pub(crate) mod copies; // the mark of actors that get copies
 pub(crate) mod passivated; // whether an actor has ended without leaving a message behind
