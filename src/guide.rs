@@ -7,7 +7,8 @@
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
 //! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
 //! | | | [`glossary`]: the terms of this engine, and all ways to end |
-//! | | | [`models`]: code of yours, checked by loom |
+//! | [`tokio`]: actors beside an async runtime | | [`models`]: code of yours, checked by loom |
+//! | [`actix`]: from actix, with code before and after | | |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -44,6 +45,12 @@ pub mod glossary {}
 
 #[doc = include_str!("guide/latency.md")]
 pub mod latency {}
+
+#[doc = include_str!("guide/tokio.md")]
+pub mod tokio {}
+
+#[doc = include_str!("guide/actix.md")]
+pub mod actix {}
 
 #[doc = include_str!("guide/models.md")]
 pub mod models {}

@@ -14,6 +14,7 @@ use crate::actor::recipe::Recipe;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::system_end::HelperRole;
 use crate::actor::turn::apply;
+use crate::ask::call_error::CallError;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
@@ -54,6 +55,15 @@ impl fmt::Display for PipeError {
 }
 
 impl std::error::Error for PipeError {}
+
+impl<E> From<PipeError> for CallError<E> {
+    fn from(error: PipeError) -> Self {
+        match error {
+            PipeError::Panicked { text } => Self::Panicked { text },
+            PipeError::Cancelled => Self::Cancelled,
+        }
+    }
+}
 
 impl<M: Send + 'static> Context<M> {
     /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it. The
@@ -109,6 +119,49 @@ impl<M: Send + 'static> Context<M> {
         wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
     ) -> Result<(), SpawnError> {
         self.core().system.pipe(None, future, self.me().clone(), wrap)
+    }
+
+    /// As [`pipe_to_self`](Self::pipe_to_self) for a future whose output is a result: its error and the [`PipeError`] are
+    /// one error, so the message has one `Result`. `E` is any error that a `PipeError` converts to: a [`Failure`](crate::Failure), a boxed
+    /// error, a [`CallError`](crate::ask::CallError), or one of your own.
+    ///
+    /// ```
+    /// use pointsman::ask::CallError;
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Price;
+    /// impl Request for Price {
+    ///     type Reply = Result<u32, String>;
+    /// }
+    ///
+    /// enum ShopMsg {
+    ///     Open,
+    ///     /// Instead of `Result<Result<Result<u32, String>, AskError>, PipeError>`.
+    ///     Priced(Result<u32, CallError<String>>),
+    /// }
+    ///
+    /// struct Shop(ActorRef<Call<Price>>);
+    /// impl Actor for Shop {
+    ///     type Message = ShopMsg;
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> HandlerResult {
+    ///         match message {
+    ///             ShopMsg::Open => ctx.try_pipe_to_self(self.0.ask(Price).flat(), ShopMsg::Priced)?,
+    ///             ShopMsg::Priced(price) => drop(price),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`pipe_to_self`](Self::pipe_to_self).
+    pub fn try_pipe_to_self<T: 'static, E: From<PipeError> + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, E>> + Send + 'static,
+        wrap: impl FnOnce(Result<T, E>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.pipe_to_self(future, |outcome| wrap(outcome.unwrap_or_else(|error| Err(error.into()))))
     }
 
     /// As [`pipe_to_self`](Self::pipe_to_self) for a closure that may block, which runs on the dispatcher named

@@ -82,16 +82,16 @@ fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
 /// The run is over.
 fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
     let coordinator = Coordinator::of(core);
-    let dropped = {
+    let (dropped, wakers) = {
         let mut state = lock(&coordinator.state);
         let reason = match &state.stage {
             Stage::Running { reason, .. } => Some(reason.clone()),
             _ => None,
         };
         state.stage = Stage::Over { reason, outcome: Box::new(outcome) };
-        std::mem::take(&mut state.tasks)
+        (std::mem::take(&mut state.tasks), state.take_wakers())
     };
-    coordinator.over.notify_all();
+    coordinator.tell_of_end(wakers);
     drop(dropped);
 }
 

@@ -2,6 +2,9 @@
 
 mod adapters;
 mod ask;
+mod attach;
+#[cfg(feature = "tower")]
+mod axum;
 mod backoff;
 mod balancing;
 mod basics;
@@ -72,6 +75,7 @@ mod routing;
 mod scaling;
 mod scheduler_service;
 mod selection;
+mod send_future;
 mod shutdown;
 mod signals;
 mod stash;
