@@ -82,7 +82,8 @@ async fn count(State(shop): State<Shop>, Path(article): Path<String>) -> Result<
 
 /// The same through the stack.
 async fn take(State(mut shop): State<Shop>, Path(article): Path<String>) -> Result<String, StatusCode> {
-    let orders = shop.orders.ready().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let orders =
+        ServiceExt::<Take>::ready(&mut shop.orders).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     match orders.call(Take(article)).await {
         Ok(Ok(left)) => Ok(left.to_string()),
         Ok(Err(SoldOut)) => Err(StatusCode::CONFLICT),

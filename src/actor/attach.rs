@@ -1,7 +1,7 @@
 //! Streams: the items of a stream become messages of an actor.
 
 use crate::actor::context::Context;
-use crate::actor::own_tasks::{OwnTask, TaskStep};
+use crate::actor::task_table::{OwnTask, TaskStep};
 use crate::failure::guarded;
 use crate::util::panic::Guarded;
 use futures_core::Stream;

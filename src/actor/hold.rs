@@ -12,35 +12,18 @@
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
+use crate::actor::held_futures::{Alarm, Ended, HeldFuture};
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::{ActorTurn, StepOutcome};
-use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::control::Control;
 use crate::core::polls_within::PollsWithin;
 use crate::core::system::SystemCore;
 use crate::failure::{Failure, guarded};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::panic::{Guarded, drop_guarded, quietly};
-use std::any::{Any, TypeId};
-use std::collections::VecDeque;
+use std::any::TypeId;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
-use std::task::{self, Poll, Wake, Waker};
-
-/// The holds of an actor: the first is polled, the others wait for it.
-#[derive(Default)]
-pub(crate) struct Holds {
-    queue: VecDeque<Box<dyn HeldFuture>>,
-    alarm: Option<StdArc<Alarm>>,
-}
-
-/// A future, and the function that takes its output.
-trait HeldFuture: Send {
-    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Ended>;
-}
-
-/// The function with the output, a `Box<Then<A>>`. It does not leave the turn that has polled.
-type Ended = Box<dyn Any>;
+use std::task::{self, Poll, Waker};
 
 /// The last part of the handling that a hold has put off.
 type Then<A> = dyn FnOnce(&mut A, &mut Context<<A as Actor>::Message>) -> HandlerResult;
@@ -63,28 +46,6 @@ where
         let then = self.then.take().expect("a hold ends once").into_inner();
         let then: Box<Then<A>> = Box::new(move |actor, ctx| then(actor, output, ctx));
         Poll::Ready(Box::new(then))
-    }
-}
-
-/// The waker of a held future.
-struct Alarm {
-    actor: AnyActorRef,
-    /// Set by each wake, and taken by the poll that follows.
-    is_due: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: StdArc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: Release; pairs with the Acquire swap in `ActorTurn::poll_hold`: the poll sees the writes before the
-        // wake.
-        if !self.is_due.swap(true, Ordering::Release) {
-            // An actor that has ended needs no poll.
-            let _ = self.actor.send_system(Control::Wakeup);
-        }
     }
 }
 

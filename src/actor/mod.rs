@@ -13,7 +13,9 @@ pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
 pub(crate) mod leave_router; // the leave of a routee
 pub(crate) mod hold; // messages wait for a future
+pub(crate) mod held_futures; // the same, as data
 pub(crate) mod own_tasks; // futures and streams that the turns poll
+pub(crate) mod task_table; // the same, as data
 pub(crate) mod attach; // streams whose items are messages
 pub(crate) mod send_when_room; // sends that wait for room
 pub(crate) mod stash; // messages put aside

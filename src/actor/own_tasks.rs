@@ -2,7 +2,7 @@
 //! mailbox.
 //!
 //! A task has a number and an alarm, which is its waker. A wake marks the task as due and sends the actor positioned
-//! control ([`Control::Poll`]). So the poll comes behind the messages that are queued at the wake, spends a message's share
+//! control (`Control::Poll`). So the poll comes behind the messages that are queued at the wake, spends a message's share
 //! of the throughput, and waits while the actor is suspended or holds. A mark that is there already has its control on the
 //! way. The poll clears the mark first, so a later wake sends control again.
 //!
@@ -12,77 +12,14 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::Recipe;
+use crate::actor::task_table::{Alarm, Entry, OwnTask, TaskStep};
 use crate::actor::turn::ActorTurn;
-use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::control::Control;
 use crate::core::polls_within::PollsWithin;
 use crate::failure::guarded;
-use crate::sync::HashMap;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::panic::quietly;
 use std::sync::Arc as StdArc;
 use std::task::{self, Poll, Wake, Waker};
-
-/// A task of an actor that takes messages `M`.
-pub(crate) trait OwnTask<M>: Send {
-    /// Polls the task. A panic is a failure of the actor.
-    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<TaskStep<M>>;
-
-    /// Returns whether the task goes on for the next state after a restart.
-    fn survives_restart(&self) -> bool;
-
-    /// Ends the task with its actor.
-    fn abandon(self: Box<Self>) {}
-}
-
-/// The outcome of a poll.
-pub(crate) enum TaskStep<M> {
-    /// A message; more may follow.
-    Message(M),
-    /// The last message.
-    Last(M),
-}
-
-/// The tasks of an actor, by their numbers.
-pub(crate) struct OwnTasks<M> {
-    open: HashMap<u64, Entry<M>>,
-    next: u64,
-}
-
-struct Entry<M> {
-    /// `None` while it is polled.
-    task: Option<Box<dyn OwnTask<M>>>,
-    alarm: StdArc<Alarm>,
-}
-
-impl<M> Default for OwnTasks<M> {
-    fn default() -> Self {
-        Self { open: HashMap::default(), next: 0 }
-    }
-}
-
-/// The waker of a task.
-pub(crate) struct Alarm {
-    actor: AnyActorRef,
-    pub(crate) number: u64,
-    /// Set by each wake, and taken by the poll that follows.
-    is_due: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: StdArc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: Release; pairs with the Acquire swap in `ActorTurn::poll_task`: the poll sees the writes before the
-        // wake.
-        if !self.is_due.swap(true, Ordering::Release) {
-            // An actor that has ended needs no poll.
-            let _ = self.actor.send_positioned(Control::Poll(self.number));
-        }
-    }
-}
 
 impl<M: Send + 'static> Context<M> {
     /// Makes the alarm of a new task.

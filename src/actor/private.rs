@@ -1,9 +1,9 @@
 //! The part of an actor's state that only the holder of the ownership token touches, as data.
 
 use crate::actor::child_hooks::ChildHooks;
-use crate::actor::hold::Holds;
-use crate::actor::own_tasks::OwnTasks;
+use crate::actor::held_futures::Holds;
 use crate::actor::stash_buffer::Stash;
+use crate::actor::task_table::OwnTasks;
 use crate::actor::timer_table::OwnTimers;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;

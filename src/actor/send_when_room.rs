@@ -1,7 +1,7 @@
 //! Sends of an actor that wait for room, and tell the actor their outcome.
 
 use crate::actor::context::Context;
-use crate::actor::own_tasks::{OwnTask, TaskStep};
+use crate::actor::task_table::{OwnTask, TaskStep};
 use crate::core::actor_ref::ActorRef;
 use crate::core::error::SendError;
 use crate::core::send_future::SendFuture;

@@ -77,7 +77,7 @@ impl<M: Send + 'static> ActorRef<M> {
     ///     .timeout(Duration::from_secs(1))
     ///     .service(double.service());
     /// let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    /// assert_eq!(runtime.block_on(async { stack.ready().await?.call(Of(21)).await })?, 42);
+    /// assert_eq!(runtime.block_on(async { ServiceExt::<Of>::ready(&mut stack).await?.call(Of(21)).await })?, 42);
     /// # Ok(())
     /// # }
     /// ```

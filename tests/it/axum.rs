@@ -92,7 +92,7 @@ impl Actor for Adder {
             Msg::Stall(call) => {
                 let (Stall(mut until), reply_to) = call.into_parts();
                 ctx.hold(async move { until.recv().await }, move |_: &mut Self, _, _| {
-                    drop(reply_to.send(()));
+                    let _ = reply_to.send(());
                     Ok(())
                 });
             }
@@ -115,7 +115,7 @@ async fn sum(State(app): State<App>) -> Result<String, (StatusCode, String)> {
 }
 
 async fn add(State(mut app): State<App>, Path(number): Path<u64>) -> Result<String, StatusCode> {
-    let ready = app.shedding.ready().await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    let ready = ServiceExt::<Add>::ready(&mut app.shedding).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     match ready.call(Add(number)).await {
         Ok(sum) => Ok(sum.to_string()),
         Err(error) if error.is::<tower::load_shed::error::Overloaded>() => {
@@ -228,7 +228,7 @@ fn a_service_of_axum_asks_actors_sheds_load_and_ends_in_phases() {
         shutdown.run("the end of the test").await.expect("all phases are done")
     });
     assert_eq!(report.ledger.balance(), 0, "{}", report.ledger);
-    assert_eq!(shutdown.wait().map(|report| report.reason), Ok(report.reason));
+    assert_eq!(shutdown.wait().expect("the run is over").reason, report.reason);
     let gone = runtime.block_on(async { ServiceExt::<Add>::ready(&mut adder.clone()).await.map(drop) });
     assert!(
         matches!(gone, Err(AskError::Undeliverable { reason: DeadLetterReason::Stopped, .. })),
