@@ -92,6 +92,7 @@
 //! | to end a service in phases, by a signal | [`shutdown`] |
 //! | to tell all listeners | [`Listeners`](pattern::Listeners) |
 //! | a future's result as a message | [`Context::pipe_to_self`] |
+//! | messages that wait for a future, streams, tokio | [`Context::hold`], [`Context::attach`], [the guide](guide::tokio) |
 //! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
 //! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |

@@ -13,7 +13,7 @@ pub use crate::util::reclaim::{
 };
 
 pub mod mailbox {
-    pub use crate::mailbox::backpressure::NotFullNotify;
+    pub use crate::mailbox::backpressure::{NotFullNotify, WakerPlace};
     pub use crate::mailbox::mailbox::*;
     pub use crate::mailbox::system_queue::Position;
     pub use crate::mailbox::{bounded, kind, priority};

@@ -3,6 +3,7 @@
 use crate::core::dead_letter_log::DeadLetterLog;
 use crate::core::extensions::Extensions;
 use crate::core::named_mailboxes::Mailboxes;
+use crate::core::polls_within::{Around, PollsWithin};
 use crate::core::strategy::Strategy;
 use crate::core::system::{Parts, SystemCore};
 use crate::dispatch::dispatcher::Dispatcher;
@@ -62,6 +63,7 @@ pub struct System {
 pub struct SystemBuilder {
     settings: SystemSettings,
     clock: Option<StdArc<dyn Clock>>,
+    polls_within: Option<Box<Around>>,
     /// The error of the first deployment whose pattern is no pattern of paths.
     bad_pattern: Option<BuildError>,
 }
@@ -70,7 +72,12 @@ impl System {
     /// Makes a builder for a system. The name begins with a letter or digit and continues with letters, digits, `-` and
     /// `_`.
     pub fn builder(name: &str) -> SystemBuilder {
-        SystemBuilder { settings: SystemSettings::new(name), clock: None, bad_pattern: None }
+        SystemBuilder {
+            settings: SystemSettings::new(name),
+            clock: None,
+            polls_within: None,
+            bad_pattern: None,
+        }
     }
 
     /// Returns the handle, which can be cloned and kept.
@@ -208,6 +215,48 @@ impl SystemBuilder {
         self
     }
 
+    /// Sets what surrounds each poll of a future that the system polls: the futures of
+    /// [pipes](crate::Context::pipe_to_self), of [`Context::hold`](crate::Context::hold), of attached
+    /// [streams](crate::Context::attach), and of the tasks of a [coordinated shutdown](crate::shutdown). By default
+    /// nothing surrounds them.
+    ///
+    /// A future of an async runtime needs that runtime around its polls, for its timers and sockets. The system has none
+    /// of its own. For tokio the following is enough, and then all futures of tokio work, those of reqwest and sqlx
+    /// included:
+    ///
+    /// ```
+    /// use pointsman::pattern::PipeError;
+    /// use pointsman::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let runtime = tokio::runtime::Runtime::new()?;
+    /// let tokio = runtime.handle().clone();
+    /// let system = System::builder("shop")
+    ///     .polls_within(move |poll| {
+    ///         let _entered = tokio.enter();
+    ///         poll();
+    ///     })
+    ///     .build()?;
+    /// let (sender, naps) = std::sync::mpsc::channel();
+    /// let bed: ActorRef<Result<(), PipeError>> = ActorRef::from_fn(move |nap| drop(sender.send(nap)));
+    /// system.pipe(async { tokio::time::sleep(Duration::from_millis(1)).await }, &bed, |nap| nap)?;
+    /// assert_eq!(naps.recv()?, Ok(()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The system polls on its own threads, and the runtime only drives its timers and sockets. So the runtime must run:
+    /// a multi-threaded runtime does so by itself, and a current-thread runtime only while a thread is in its `block_on`.
+    ///
+    /// `around` runs on any thread, many at a time, and must call its argument exactly once, before it returns. The
+    /// argument polls a future, makes the future of a task of a shutdown, runs a blocking closure of a pipe, or drops a
+    /// future. A panic of `around`, and a missing call, count as a panic of the future.
+    pub fn polls_within(mut self, around: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {
+        self.polls_within = Some(Box::new(around));
+        self
+    }
+
     /// Sets the strategy for failures of top-level actors. A failure that the strategy escalates ends the system.
     pub fn supervision(mut self, strategy: Strategy) -> Self {
         self.settings.supervision = strategy;
@@ -301,7 +350,7 @@ impl SystemBuilder {
     ///
     /// When the error returns, each worker has reported, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
-        let Self { settings, clock, bad_pattern } = self;
+        let Self { settings, clock, polls_within, bad_pattern } = self;
         #[cfg(feature = "config")]
         let printed = crate::config::print::Settings::of(&settings);
         check_sections(&settings.deployments, &settings.known_names())?;
@@ -341,6 +390,7 @@ impl SystemBuilder {
         extensions.add(routing_logics);
         extensions.add(InboxCapacity(inbox_capacity));
         extensions.add(ConfiguredGroups(topology));
+        extensions.add(PollsWithin(polls_within));
         #[cfg(all(feature = "net", not(pointsman_loom)))]
         extensions.add(crate::net::driver::DriverSlot::new(&name));
         #[cfg(feature = "config")]

@@ -12,6 +12,7 @@ use crate::core::cell::{ActorCore, Header};
 use crate::core::ledger::ThreadCounters;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
+use std::any::TypeId;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -62,6 +63,12 @@ impl<M: Send + 'static> Context<M> {
         let row = self.row();
         row.subtract_handled(1);
         self.core().system.dead_letter(row, &self.me.any_local(), message);
+    }
+
+    /// Returns whether the actor's state is of this type.
+    pub(crate) fn is_context_of(&self, actor: TypeId) -> bool {
+        // SAFETY: the cell outlives the turn.
+        (unsafe { self.me.0.as_ref() }.vtable.actor_type)() == Some(actor)
     }
 
     // ---- itself

@@ -55,7 +55,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     pub(crate) fn create(&mut self) {
         let suspended = self.private(|private| {
             private.phase = Phase::Alive;
-            private.suspended
+            private.pause.suspensions()
         });
         if suspended > 0 {
             self.owner().set_suspended(true);
@@ -133,8 +133,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Counts one suspension of this actor and of its children, except the child that caused it.
     pub(crate) fn suspend(&mut self, except: Option<&AnyActorRef>) {
         let suspended = self.private(|private| {
-            private.suspended += 1;
-            private.suspended
+            private.pause.set_suspensions(private.pause.suspensions() + 1);
+            private.pause.suspensions()
         });
         self.owner().set_suspended(true);
         for child in self.core().children.set_suspended(suspended) {
@@ -152,7 +152,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         let culprits = self.end_suspension(judged);
-        let suspended = self.private(|private| private.suspended);
+        let suspended = self.private(|private| private.pause.suspensions());
         for child in self.core().children.set_suspended(suspended) {
             let judged = culprits.contains(&child);
             let _ = child.send_system(Control::Resume { judged });
@@ -162,15 +162,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Undoes one suspension; returns the children whose failures had been passed on.
     pub(crate) fn end_suspension(&mut self, judged: bool) -> Vec<AnyActorRef> {
         let (suspended, culprits) = self.private(|private| {
-            debug_assert!(private.suspended > 0, "more suspensions are undone than there were");
-            private.suspended = private.suspended.saturating_sub(1);
+            let before = private.pause.suspensions();
+            debug_assert!(before > 0, "more suspensions are undone than there were");
+            private.pause.set_suspensions(before.saturating_sub(1));
             let culprits = if judged {
                 private.failed = false;
                 private.extras.as_mut().map(|extras| std::mem::take(&mut extras.culprits))
             } else {
                 None
             };
-            (private.suspended, culprits.unwrap_or_default())
+            (private.pause.suspensions(), culprits.unwrap_or_default())
         });
         self.owner().set_suspended(suspended > 0);
         culprits
@@ -178,6 +179,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     pub(crate) fn begin_restart(&mut self, failure: Failure) {
         self.ctx.cancel_all_timers();
+        self.drop_holds();
+        self.ctx.drop_tasks(true);
         let stateless = self.with_actor(|_, _| Ok(())).is_none();
         if stateless {
             self.ctx.stop_children();
@@ -213,11 +216,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         let failure = failure.unwrap_or_else(|| Failure::msg("restarted"));
         // A restart of an actor that was never completely created is its creation, tried again.
         let created = self.private(|private| private.created);
-        // The timers that `restarting` has set: their messages were meant for the old state.
+        // The timers, holds and streams that `restarting` has begun were meant for the old state.
         self.ctx.cancel_all_timers();
+        self.drop_holds();
+        self.ctx.drop_tasks(true);
         self.drop_state();
         self.end_suspension(true);
-        let suspended = self.private(|private| private.suspended);
+        let suspended = self.private(|private| private.pause.suspensions());
         let kept = self.core().children.set_suspended(suspended);
         let made =
             self.make_state().and_then(|()| {
@@ -313,12 +318,22 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
     }
 
-    /// Cancels all timers and ends all watches; an ordinary actor has none.
+    /// Cancels all timers, ends all watches, and drops all holds and tasks; an ordinary actor has none.
     #[inline]
     fn forget_timers_and_watches(&mut self) {
         if self.private(|private| private.extras.is_some()) {
             self.ctx.cancel_all_timers();
             self.ctx.unwatch_all();
+            self.drop_holds();
+            self.ctx.drop_tasks(false);
+        }
+    }
+
+    /// Drops all holds; most actors have none.
+    #[inline]
+    fn drop_holds(&mut self) {
+        if self.private(|private| private.pause.is_held()) {
+            self.ctx.drop_holds();
         }
     }
 

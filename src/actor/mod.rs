@@ -12,6 +12,12 @@ pub(crate) mod child_hooks; // hooks of the engine's own parents
 pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
 pub(crate) mod leave_router; // the leave of a routee
+pub(crate) mod hold; // messages wait for a future
+pub(crate) mod held_futures; // the same, as data
+pub(crate) mod own_tasks; // futures and streams that the turns poll
+pub(crate) mod task_table; // the same, as data
+pub(crate) mod attach; // streams whose items are messages
+pub(crate) mod send_when_room; // sends that wait for room
 pub(crate) mod stash; // messages put aside
 pub(crate) mod stash_buffer; // the same, as data
 pub(crate) mod timers; // timers of an actor
@@ -33,6 +39,7 @@ pub(crate) mod stepping; // systems whose actors run on the thread of a test
 pub(crate) mod quiescence; // whether nothing is left to do
 
 pub use crate::actor::actor::{Actor, HandlerResult};
+pub use crate::actor::attach::{StreamEvent, StreamKey};
 pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
 pub use crate::actor::recipe::IntoActor;
@@ -42,3 +49,4 @@ pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
 pub use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 pub use crate::core::control::Terminated;
 pub use crate::core::recipient::Recipient;
+pub use crate::core::send_future::SendFuture;

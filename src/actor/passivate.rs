@@ -24,7 +24,7 @@ impl<M: Send + 'static> Context<M> {
     /// A routee that shares a [queue](crate::routing::Balancing) with others ends at once, if it is not the last of
     /// them. The last routee ends when it has found the queue empty.
     ///
-    /// The call has no effect while the actor is suspended, restarts or ends. Timers do not keep the actor alive.
+    /// The call has no effect while the actor is suspended, [holds](Self::hold), restarts or ends. Timers do not keep the actor alive.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -73,7 +73,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Notices count here too, although no count of messages includes them.
         let stashed = |extras: &crate::actor::private::Extras<A::Message>| !extras.stash.is_empty();
         let is_busy =
-            self.private(|private| private.suspended > 0 || private.extras.as_deref().is_some_and(stashed));
+            self.private(|private| private.pause.is_any() || private.extras.as_deref().is_some_and(stashed));
         if is_busy || self.phase() != Phase::Alive || self.core().held() > 0 {
             return;
         }

@@ -1,7 +1,9 @@
 //! The part of an actor's state that only the holder of the ownership token touches, as data.
 
 use crate::actor::child_hooks::ChildHooks;
+use crate::actor::held_futures::Holds;
 use crate::actor::stash_buffer::Stash;
+use crate::actor::task_table::OwnTasks;
 use crate::actor::timer_table::OwnTimers;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -30,11 +32,48 @@ pub(crate) enum Phase {
     Draining,
 }
 
+/// The reasons why an actor handles no messages, in one word: suspensions, which are counted, and a hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pause(u32);
+
+impl Pause {
+    /// The actor holds for a future.
+    const HELD: u32 = 1 << 31;
+
+    /// Returns whether there is any reason.
+    #[inline(always)]
+    pub(crate) fn is_any(self) -> bool {
+        self.0 > 0
+    }
+
+    /// The number of suspensions and failures that are not undone.
+    pub(crate) fn suspensions(self) -> u32 {
+        self.0 & !Self::HELD
+    }
+
+    pub(crate) fn is_held(self) -> bool {
+        self.0 & Self::HELD != 0
+    }
+
+    pub(crate) fn is_only_held(self) -> bool {
+        self.0 == Self::HELD
+    }
+
+    pub(crate) fn set_held(&mut self, is_held: bool) {
+        self.0 = self.suspensions() | if is_held { Self::HELD } else { 0 };
+    }
+
+    pub(crate) fn set_suspensions(&mut self, count: u32) {
+        debug_assert!(count < Self::HELD, "as many suspensions as no system has");
+        self.0 = (self.0 & Self::HELD) | count;
+    }
+}
+
 /// The data that only the holder of the ownership token touches.
 pub(crate) struct Private<M> {
     pub phase: Phase,
-    /// The number of suspensions and failures that are not undone.
-    pub suspended: u32,
+    /// The reasons why the actor handles no messages.
+    pub pause: Pause,
     /// Whether this actor has failed and waits for its parent's verdict.
     pub failed: bool,
     /// Whether a state was ever made and started: before that, a restart is a creation.
@@ -74,6 +113,10 @@ pub(crate) struct Extras<M> {
     pub child_hooks: Option<StdArc<dyn ChildHooks>>,
     /// Tells whether a message is still wanted, if this actor skips unwanted messages.
     pub is_wanted: Option<IsWanted<M>>,
+    /// The futures that the actor holds for.
+    pub holds: Holds,
+    /// Attached streams, and sends that wait for room.
+    pub tasks: OwnTasks<M>,
 }
 
 impl<M> Default for Extras<M> {
@@ -95,6 +138,8 @@ impl<M> Default for Extras<M> {
             balanced: None,
             child_hooks: None,
             is_wanted: None,
+            holds: Holds::default(),
+            tasks: OwnTasks::default(),
         }
     }
 }
@@ -104,7 +149,7 @@ impl<M> Private<M> {
     pub(crate) fn new(stash_capacity: Option<u32>) -> Self {
         let stash = stash_capacity.map(Stash::new);
         let extras = stash.map(|stash| Box::new(Extras { stash, ..Extras::default() }));
-        Self { phase: Phase::Unborn, suspended: 0, failed: false, created: false, extras }
+        Self { phase: Phase::Unborn, pause: Pause::default(), failed: false, created: false, extras }
     }
 
     pub(crate) fn extras(&mut self) -> &mut Extras<M> {

@@ -152,7 +152,7 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Begins the idle time after a message that counts has been handled.
-    fn begin_idle_time(&mut self) {
+    pub(crate) fn begin_idle_time(&mut self) {
         let now = self.now();
         self.private(|private| {
             if let Some(timeout) = private.extras().receive_timeout.as_mut() {

@@ -316,7 +316,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             // Unstashed messages go before all that comes from elsewhere.
             return;
         }
-        if self.phase() == Phase::Alive && self.private(|private| private.suspended == 0) {
+        if self.phase() == Phase::Alive && !self.private(|private| private.pause.is_any()) {
             if let Ok(message) = self.take_shared() {
                 self.deliver(message);
             }

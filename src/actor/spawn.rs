@@ -67,6 +67,7 @@ impl<A: Actor, F: Recipe<A>> Erased<A, F> {
         free: free_cell::<A, F>,
         core_offset: offset_of!(Local<A::Message>, core),
         message_type: TypeId::of::<A::Message>,
+        actor_type: || Some(TypeId::of::<A>()),
         message_name: std::any::type_name::<A::Message>,
         referent: None,
     };
@@ -241,7 +242,7 @@ fn put_below<A: Actor, F: Recipe<A>>(
         let owned = unsafe { &mut (*cell.as_ptr()).owned };
         owned.local.core.enter(start);
         // SAFETY: as above.
-        owned.private.with_mut(|private| unsafe { (*private).suspended = start.suspended });
+        owned.private.with_mut(|private| unsafe { (*private).pause.set_suspensions(start.suspended) });
         // SAFETY: one of the new cell's three references.
         unsafe { AnyActorRef::from_counted(header) }
     };

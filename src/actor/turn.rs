@@ -128,7 +128,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 Phase::Unborn | Phase::Alive => {}
             }
-            if self.private(|private| private.suspended > 0) {
+            if self.private(|private| private.pause.is_any()) {
+                match self.poll_hold() {
+                    StepOutcome::NothingDue => {}
+                    StepOutcome::Once => continue,
+                    StepOutcome::Budget => return self.requeue(),
+                }
                 if self.owner().try_suspend().is_ok() {
                     return Ran::Idle;
                 }
@@ -440,6 +445,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 Ok(None) => {}
                 Err(failure) => self.fail(failure, None),
             },
+            Control::Poll(number) => self.poll_task(number),
             Control::Leave { leave, leaving } => self.leave(leave, leaving),
             Control::HasLeft => self.end_leaving(),
             Control::Identify(inquiry) => inquiry.answer(self.me()),

@@ -15,6 +15,7 @@ use crate::ask::spin::wait_awake;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::ask_counts::{AskCounter, count};
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send;
 use crate::core::deferred_send::DeferredSend;
 use crate::core::pending_send::{Awaited, WaitBound};
@@ -103,7 +104,7 @@ pub(crate) fn failed<R>(error: AskError, ask_clock: AskClock) -> Ask<R> {
         count(AskCounter::Begun, ask_clock.counters());
     }
     let state = State::Failed(error);
-    Ask { waiting: Waiting { state, limit: None, alarm: None, ask_clock, is_refused: false } }
+    Ask { waiting: Waiting { state, limit: None, alarm: None, ask_clock, refused_for: None } }
 }
 
 /// Makes the ask wait for room, when its asker has set a timeout.
@@ -275,8 +276,8 @@ struct Waiting<R> {
     limit: Option<Limit>,
     alarm: Option<Alarm>,
     ask_clock: AskClock,
-    /// Whether the request has waited for room in vain, and was not accepted.
-    is_refused: bool,
+    /// The reason why the request has waited for room in vain, if it has.
+    refused_for: Option<DeadLetterReason>,
 }
 
 enum State<R> {
@@ -322,7 +323,7 @@ impl<R> Waiting<R> {
         count(AskCounter::Begun, ask_clock.counters());
         let (half, port) = free_slot.begin();
         let state = State::Pending(half);
-        (port.into(), Self { state, limit: None, alarm: None, ask_clock, is_refused: false })
+        (port.into(), Self { state, limit: None, alarm: None, ask_clock, refused_for: None })
     }
 
     fn set_limit(&mut self, after: Duration) {
@@ -361,7 +362,7 @@ impl<R> Waiting<R> {
         match self.limit {
             Some(limit) if in_vain.is_late() => self.refuse(AskError::timeout(limit.after)),
             _ if in_vain.found_no_routee() => self.refuse(AskError::no_routees()),
-            _ => self.is_refused = !in_vain.is_empty(),
+            _ => self.refused_for = in_vain.reason(),
         }
     }
 
@@ -516,9 +517,9 @@ impl<R> Waiting<R> {
     /// has failed, so an ask with an answer pays nothing for it.
     #[cold]
     fn explain(&self, error: &mut AskError) -> Option<AskCounter> {
-        if self.is_refused && matches!(error, AskError::NoReply { .. }) {
+        if let (Some(reason), AskError::NoReply { .. }) = (self.refused_for, &*error) {
             // Its port was dropped with the request.
-            *error = AskError::undeliverable();
+            *error = AskError::refused_for(reason);
         }
         error.note_target(|| self.ask_clock.asked());
         error.counter()

@@ -2,6 +2,7 @@
 
 use crate::core::ask_counts::AskCounter;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
+use crate::core::dead_letters::is_unread;
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
 use std::fmt;
@@ -21,7 +22,9 @@ impl fmt::Display for Named<'_> {
 /// The reason why an ask has no answer. The text names the target where it is known.
 ///
 /// The [target](Self::target) is not known where there is no actor behind the reference, as behind a function, and for
-/// an ask that is for no actor in particular. Errors are compared by their cause, and not by their targets.
+/// an ask that is for no actor in particular. Errors are compared by their variant, timeout and attempts, and not by
+/// their targets and the further reasons: [`is_full`](Self::is_full), [`is_stopped`](Self::is_stopped), or a pattern, tell
+/// those.
 ///
 /// ```
 /// # use pointsman::prelude::*;
@@ -47,9 +50,11 @@ impl fmt::Display for Named<'_> {
 #[doc(alias = "AskTarget")]
 #[doc(alias = "RequestError")]
 pub enum AskError {
-    /// Every port of the ask was dropped without an answer: the handler panicked, forgot to answer, or the request
+    /// Every port of the ask was dropped without an answer: the handler failed, forgot to answer, or the request
     /// ended as a dead letter.
     NoReply {
+        /// The way in which the last port was dropped.
+        cause: NoReplyCause,
         /// The target of the ask.
         target: Option<Arc<ActorPath>>,
     },
@@ -63,6 +68,8 @@ pub enum AskError {
     /// The target refused the request: it has stopped, its mailbox was full, or routers route in a circle or by a wrong
     /// pick.
     Undeliverable {
+        /// The reason: [`Full`](DeadLetterReason::Full), [`Stopped`](DeadLetterReason::Stopped), and so on.
+        reason: DeadLetterReason,
         /// The target of the ask.
         target: Option<Arc<ActorPath>>,
     },
@@ -94,10 +101,27 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// [`NoReply`](Self::NoReply) of no target in particular: to compare with, and for replies that are made up in
-    /// tests.
+    /// [`NoReply`](Self::NoReply) of no target in particular, by a handler that has forgotten to answer: to compare
+    /// with, and for replies that are made up in tests.
     pub const fn no_reply() -> Self {
-        Self::NoReply { target: None }
+        Self::NoReply { cause: NoReplyCause::Ignored, target: None }
+    }
+
+    /// The error of a request whose last port is dropped now, on this thread.
+    pub(crate) fn dropped() -> Self {
+        let cause = if is_unread() {
+            NoReplyCause::Unread
+        } else if crate::sync::thread::panicking() {
+            NoReplyCause::Failed
+        } else {
+            NoReplyCause::Ignored
+        };
+        Self::NoReply { cause, target: None }
+    }
+
+    /// The error of a request whose handler has returned an error.
+    pub(crate) const fn failed() -> Self {
+        Self::NoReply { cause: NoReplyCause::Failed, target: None }
     }
 
     /// [`Timeout`](Self::Timeout) of no target in particular.
@@ -105,9 +129,31 @@ impl AskError {
         Self::Timeout { after, target: None }
     }
 
-    /// [`Undeliverable`](Self::Undeliverable) of no target in particular.
+    /// [`Undeliverable`](Self::Undeliverable) of no target in particular, which has stopped.
     pub const fn undeliverable() -> Self {
-        Self::Undeliverable { target: None }
+        Self::Undeliverable { reason: DeadLetterReason::Stopped, target: None }
+    }
+
+    /// The error of an ask whose request was not taken for this reason.
+    pub(crate) const fn refused_for(reason: DeadLetterReason) -> Self {
+        match reason {
+            DeadLetterReason::NoRoutee => Self::no_routees(),
+            reason => Self::Undeliverable { reason, target: None },
+        }
+    }
+
+    /// Returns whether the mailbox of the target was full, and the request may be tried again later.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Undeliverable { reason: DeadLetterReason::Full, .. })
+    }
+
+    /// Returns whether the target has stopped, or had stopped before it read the request.
+    pub fn is_stopped(&self) -> bool {
+        matches!(
+            self,
+            Self::Undeliverable { reason: DeadLetterReason::Stopped | DeadLetterReason::NoActor, .. }
+                | Self::NoReply { cause: NoReplyCause::Unread, .. }
+        )
     }
 
     /// [`NoRoutees`](Self::NoRoutees) of no router in particular.
@@ -118,9 +164,9 @@ impl AskError {
     /// The path of the target, if the error knows it.
     pub fn target(&self) -> Option<&ActorPath> {
         match self {
-            Self::NoReply { target }
+            Self::NoReply { target, .. }
             | Self::Timeout { target, .. }
-            | Self::Undeliverable { target }
+            | Self::Undeliverable { target, .. }
             | Self::NoRoutees { target }
             | Self::AllFailed { target, .. } => target.as_deref(),
             Self::WouldBlockWorker | Self::NoTime | Self::Stalled => None,
@@ -131,9 +177,9 @@ impl AskError {
     /// path of each recipient without a place in the tree, and so names no target.
     pub(crate) fn note_target(&mut self, asked: impl FnOnce() -> Option<ActorPath>) {
         match self {
-            Self::NoReply { target }
+            Self::NoReply { target, .. }
             | Self::Timeout { target, .. }
-            | Self::Undeliverable { target }
+            | Self::Undeliverable { target, .. }
             | Self::NoRoutees { target }
             | Self::AllFailed { target, .. } => {
                 if target.is_none() {
@@ -159,7 +205,8 @@ impl AskError {
     pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
         match refusal {
             SendError::NoRoutee(_) => Self::no_routees(),
-            _ => Self::undeliverable(),
+            SendError::NoRoute(_) => Self::undeliverable(),
+            refusal => Self::refused_for(DeadLetterReason::of(refusal)),
         }
     }
 }
@@ -170,24 +217,23 @@ const CAUSES_SHOWN: usize = 8;
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoReply { target } => {
-                write!(f, "no reply{}: every reply port was dropped unanswered", Named("from", target))
-            }
+            Self::NoReply { cause, target } => write!(f, "no reply{}: {cause}", Named("from", target)),
             Self::Timeout { after, target } => {
                 write!(f, "no reply{} within {after:?}: give it more time or ask less", Named("from", target))
             }
-            Self::Undeliverable { target } => {
+            Self::Undeliverable { reason, target } => {
                 f.write_str("request undeliverable: ")?;
                 match target {
                     Some(path) => path.fmt(f)?,
                     None => f.write_str("the target")?,
                 }
-                f.write_str(" has stopped or is full, or routers route in a circle or by a wrong pick: ")?;
-                // A recipient without a system makes no dead letters.
-                f.write_str(match target {
-                    Some(_) => "the dead letter says which",
-                    None => "a dead letter, if there is one, says which",
-                })
+                match reason {
+                    DeadLetterReason::Stopped => f.write_str(" has stopped"),
+                    DeadLetterReason::Full => {
+                        f.write_str(" has a full mailbox: try again later, or raise its capacity")
+                    }
+                    other => write!(f, " did not take it: {other}"),
+                }
             }
             Self::NoRoutees { target } => write!(
                 f,
@@ -236,6 +282,30 @@ impl PartialEq for AskError {
 
 impl Eq for AskError {}
 
+/// The way in which a request was left without an answer: see [`AskError::NoReply`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoReplyCause {
+    /// The handler failed: it panicked, or [`Call::try_answer`](crate::Call::try_answer) got an error. A handler that
+    /// drops the call and then returns an error of its own counts as [`Ignored`](Self::Ignored).
+    Failed,
+    /// The call was dropped without an answer.
+    Ignored,
+    /// The request was dropped before any handler read it: its actor stopped with the request in its mailbox, or the
+    /// mailbox dropped it.
+    Unread,
+}
+
+impl fmt::Display for NoReplyCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "its handler failed, and the log has the failure",
+            Self::Ignored => "every reply port was dropped unanswered",
+            Self::Unread => "the request was dropped unread, as by an actor that stops",
+        })
+    }
+}
+
 /// The reason why one attempt at an answer failed: see [`AskError::AllFailed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -259,7 +329,7 @@ impl AttemptEnd {
     pub(crate) fn without_reply(error: AskError) -> Self {
         match error {
             AskError::NoReply { .. } => Self::NoReply,
-            AskError::Undeliverable { .. } => Self::Refused(DeadLetterReason::Stopped),
+            AskError::Undeliverable { reason, .. } => Self::Refused(reason),
             other => Self::Failed(other),
         }
     }

@@ -9,6 +9,9 @@ pub(crate) mod ask_clock; // the clock of an ask
 pub(crate) mod spin; // the time for which an asker stays awake
 pub(crate) mod yield_guard; // whether it may yield meanwhile
 pub(crate) mod error; // the errors of an ask
+pub(crate) mod call_error; // one result in place of nested ones
+#[cfg(feature = "tower")]
+pub(crate) mod service; // references as services of tower
 pub(crate) mod ask_or_back; // asks that hand the request back
 pub(crate) mod ask_all; // asks of several recipients, with an answer of each
 pub(crate) mod traced; // asks that name the replier
@@ -20,8 +23,11 @@ pub(crate) mod undelivered; // sinks that get undelivered messages
 pub use crate::ask::ask::{Ask, Asker, PendingReply};
 pub use crate::ask::ask_all::AskAll;
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
-pub use crate::ask::error::{AskError, AttemptEnd};
+pub use crate::ask::call_error::{CallError, FlatAsk, flatten};
+pub use crate::ask::error::{AskError, AttemptEnd, NoReplyCause};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
 pub use crate::ask::reply::{Call, ReplyTo, Request};
+#[cfg(feature = "tower")]
+pub use crate::ask::service::ActorService;
 pub use crate::core::ask_counts::ReplyCounts;

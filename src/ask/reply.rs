@@ -5,6 +5,7 @@ use crate::ask::fork::RouterId;
 use crate::ask::slot::{ReplierHalf, quietly};
 use crate::core::ask_counts::{AskCounter, count_late_reply};
 use crate::core::pending_send::Awaited;
+use crate::failure::Failure;
 use crate::path::actor_path::ActorPath;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::fmt;
@@ -63,6 +64,53 @@ impl<Q: Request> Call<Q> {
         let Self { request, reply_to } = self;
         let late = reply_to.send(answer(request));
         drop(late);
+    }
+
+    /// Answers with the result of `answer`, as [`answer`](Self::answer) does. When `answer` returns an error, the ask
+    /// fails with [`AskError::NoReply`] and the cause [`Failed`](crate::ask::NoReplyCause::Failed), and the error comes
+    /// back: for handlers that fail with it.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Parse(String);
+    /// impl Request for Parse {
+    ///     type Reply = u32;
+    /// }
+    ///
+    /// struct Parser;
+    /// impl Actor for Parser {
+    ///     type Message = Call<Parse>;
+    ///     fn receive(&mut self, call: Call<Parse>, _: &mut Context<Call<Parse>>) -> HandlerResult {
+    ///         call.try_answer(|Parse(text)| Ok(text.parse()?))
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("demo").build()?;
+    /// let parser = system.spawn(|| Parser)?;
+    /// let error = parser.ask(Parse("x".into())).wait().unwrap_err();
+    /// assert!(error.to_string().contains("its handler failed"), "{error}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// That of `answer`.
+    pub fn try_answer(self, answer: impl FnOnce(Q) -> Result<Q::Reply, Failure>) -> Result<(), Failure> {
+        let Self { request, reply_to } = self;
+        match answer(request) {
+            Ok(reply) => {
+                let late = reply_to.send(reply);
+                drop(late);
+                Ok(())
+            }
+            Err(failure) => {
+                reply_to.fail(AskError::failed());
+                Err(failure)
+            }
+        }
     }
 
     /// Takes the call apart, to answer later or from another place.
@@ -347,7 +395,7 @@ impl<R> Drop for SinkPort<R> {
         let before = self.cell.state.fetch_sub(PORT, Ordering::AcqRel);
         // The claim of the last port or of the owner wins; the other ports are gone.
         if before == PORT && self.cell.claim() {
-            let _ = self.complete(Err(AskError::no_reply()), None);
+            let _ = self.complete(Err(AskError::dropped()), None);
         }
     }
 }

@@ -423,7 +423,7 @@ impl<R> Drop for ReplierHalf<R> {
         if !word.is_over() {
             // The last port, and there was no answer. The copy is consumed in this port's place; when the asker leaves
             // in between, the copy's own drop finds the ask over and takes the path below.
-            let _ = Self { slot: self.slot }.publish(Err(AskError::no_reply()));
+            let _ = Self { slot: self.slot }.publish(Err(AskError::dropped()));
             return;
         }
         // Ordering: Release; pairs with the Acquire in `AskerHalf::look` and `AskerHalf::take_full`, with which the

@@ -215,7 +215,10 @@ fn wait_for_room<R>(
         _ if in_vain.is_empty() => {}
         Some(limit) if in_vain.is_late() => handle.time_out(limit),
         _ if in_vain.found_no_routee() => handle.undeliverable(AskError::no_routees()),
-        _ => handle.undeliverable(AskError::undeliverable()),
+        _ => in_vain
+            .reason()
+            .into_iter()
+            .for_each(|reason| handle.undeliverable(AskError::refused_for(reason))),
     }
 }
 

@@ -20,6 +20,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 /// A reference to a recipient of messages of type `M`: an actor, a router, an adapter, a function, or another
 /// recipient.
@@ -186,7 +187,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// message that waits behind this reference goes [back](Self::way_back) to it.
     #[cold]
     pub(crate) fn pass_on_returning(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
-        let (done, put_off) = deferred_send::put_off(|| self.forward_counted(message));
+        let (done, put_off) = deferred_send::put_off_as_before(|| self.forward_counted(message));
         if let Some(put_off) = put_off {
             put_off.returning_by(|| self.way_back()).keep();
         }
@@ -321,6 +322,10 @@ impl<M: Send + 'static> ActorRef<M> {
     #[cold]
     fn full<const PUTS_OFF: bool>(&self, local: &Local<M>, message: M) -> Result<(), SendError<M>> {
         match local.core.full() {
+            FullPolicy::Refuse | FullPolicy::Wait(_) if PUTS_OFF && deferred_send::are_awaited() => {
+                deferred_send::keep(Box::new(PendingSend::new(self.clone(), message, Duration::MAX, 0)));
+                Ok(())
+            }
             FullPolicy::Refuse => Err(SendError::Full(message)),
             FullPolicy::DropNewest => {
                 self.drop_by_policy(local, message);

@@ -67,6 +67,8 @@ pub(crate) struct VTable {
     pub core_offset: usize,
     /// The type of message that is taken.
     pub message_type: fn() -> TypeId,
+    /// The type of the actor's state; `None` where there is no actor.
+    pub actor_type: fn() -> Option<TypeId>,
     /// Its name, for errors and dead letters.
     pub message_name: fn() -> &'static str,
     /// Finds the identity of a foreign recipient; `None` for local ones.

@@ -39,6 +39,8 @@ pub(crate) enum Control {
     Kill,
     /// Positioned: a timer of this number has fired.
     Tick(u64),
+    /// Positioned: poll the task of this number.
+    Poll(u64),
     /// Leave a router (a [`Leave<M>`](crate::core::recipient::Leave)); see [`Leaving`] for the position.
     Leave { leave: Box<dyn Any + Send>, leaving: Leaving },
     /// Positioned: the end of an actor that leaves, at the close of its mailbox.

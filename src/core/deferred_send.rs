@@ -14,13 +14,16 @@
 
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::ledger::ThreadCounters;
-use crate::core::pending_send::{Awaited, PendingDelivery, WaitBound, Watch, Watched, wait_until};
+use crate::core::pending_send::{
+    Awaited, PendingDelivery, RetryOutcome, WaitBound, Watch, Watched, wait_until,
+};
 use crate::core::system::SystemCore;
 use crate::sync::{Mutex, per_thread};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc as StdArc;
+use std::task::Waker;
 
 /// A wait for room blocks the thread: no flag is set.
 const BLOCK: u8 = 0;
@@ -30,6 +33,10 @@ const PUT_OFF: u8 = 1;
 const HAVE_PUT_OFF: u8 = 1 << 1;
 /// Several recipients get copies of the message.
 const COPIES: u8 = 1 << 2;
+/// The sender is a future: it waits at each bounded mailbox that is full, also where threads may not.
+const AWAITED: u8 = 1 << 3;
+/// An adapter has changed the message: its sender cannot have it back.
+const CHANGED: u8 = 1 << 4;
 
 per_thread! {
     /// The effect of a wait for room on this thread, and the facts about the send that it belongs to.
@@ -47,6 +54,45 @@ pub(crate) fn put_off<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>)
     let scope = Scope::begin(PUT_OFF);
     let sent = send();
     (sent, scope.end())
+}
+
+/// Runs a part of a send whose waits are deferred already, and defers the waits of this part in the same way.
+pub(crate) fn put_off_as_before<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
+    let inherited = WAITS.with(Cell::get) & (AWAITED | CHANGED);
+    let scope = Scope::begin(PUT_OFF | inherited);
+    let sent = send();
+    (sent, scope.end())
+}
+
+/// Runs the send of a future, and defers the waits for room, also those at mailboxes where threads may not wait.
+pub(crate) fn put_off_awaited<R>(send: impl FnOnce() -> R) -> (R, Option<DeferredSends>) {
+    let scope = Scope::begin(PUT_OFF | AWAITED);
+    let sent = send();
+    (sent, scope.end())
+}
+
+/// Runs the part of a send that comes behind an adapter.
+#[inline]
+pub(crate) fn note_changed<R>(send: impl FnOnce() -> R) -> R {
+    if !are_awaited() {
+        return send();
+    }
+    let before = WAITS.with(|waits| waits.replace(waits.get() | CHANGED));
+    let sent = send();
+    // Other flags may have come meanwhile. When user code unwinds, the outer scope ends all of them.
+    WAITS.with(|waits| waits.set(waits.get() & !CHANGED | before & CHANGED));
+    sent
+}
+
+/// Returns whether an adapter has changed the message of the send that this thread is in.
+pub(crate) fn is_changed() -> bool {
+    WAITS.with(Cell::get) & CHANGED != 0
+}
+
+/// Returns whether the sender is a future, which waits at any bounded mailbox.
+#[inline]
+pub(crate) fn are_awaited() -> bool {
+    WAITS.with(Cell::get) & AWAITED != 0 && KEPT.try_with(|_| ()).is_ok()
 }
 
 /// Runs user code that sends on its own account: there, waits for room block the thread as usual.
@@ -178,7 +224,8 @@ impl DeferredSends {
     pub(crate) fn counted_by(self, counters: Option<StdArc<SystemCore>>) -> DeferredSend {
         // It was counted on its way to the mailbox.
         count(&self.later, counters.as_deref(), |row| row.subtract_sent(1));
-        DeferredSend { later: Mutex::new(self.later), counters }
+        let is_whole = !self.are_copies && self.later.len() == 1;
+        DeferredSend { later: Mutex::new(self.later), counters, is_whole }
     }
 }
 
@@ -196,6 +243,8 @@ pub(crate) struct DeferredSend {
     /// Behind a lock, which is never taken, since threads do not share the deliveries.
     later: Mutex<Vec<Box<dyn PendingDelivery>>>,
     counters: Option<StdArc<SystemCore>>,
+    /// Whether this is all of its message: one delivery, and no copy.
+    is_whole: bool,
 }
 
 impl DeferredSend {
@@ -203,6 +252,7 @@ impl DeferredSend {
     pub(crate) fn join(&mut self, mut other: Self) {
         let added = std::mem::take(of(&mut other.later));
         of(&mut self.later).extend(added);
+        self.is_whole = false;
     }
 
     fn take(&mut self) -> Vec<Box<dyn PendingDelivery>> {
@@ -220,6 +270,63 @@ impl DeferredSend {
         TimedOutSend { over, counters: self.counters.take(), is_late }
     }
 }
+
+impl DeferredSend {
+    /// Tries each delivery that still waits, as a future does, and leaves `waker` where there is no room yet. Returns
+    /// whether none waits any more. The deliveries that wait in vain are put into `refused`, counted as sent.
+    pub(crate) fn poll_room(&mut self, waker: &Waker, refused: &mut Vec<RefusedDelivery>) -> bool {
+        let counters = self.counters.clone();
+        let change = |later: &dyn PendingDelivery, act: fn(&ThreadCounters)| {
+            act(counters.as_deref().unwrap_or_else(|| later.system()).ledger().for_this_thread());
+        };
+        let open = of(&mut self.later);
+        let mut index = 0;
+        while let Some(later) = open.get_mut(index) {
+            later.wake_by(waker);
+            // Before it can be handled.
+            change(&**later, |row| row.sent(1));
+            let (tried, put_off) = put_off_awaited(|| later.try_again());
+            debug_assert!(put_off.is_none(), "a try leaves its own deliveries to its outcome");
+            match tried {
+                RetryOutcome::Full => {
+                    change(&**later, |row| row.subtract_sent(1));
+                    index += 1;
+                }
+                RetryOutcome::Accepted => drop(open.swap_remove(index)),
+                RetryOutcome::Refused(reason) => {
+                    later.refused(reason);
+                    refused.push((open.swap_remove(index), reason));
+                }
+                RetryOutcome::Elsewhere(more) => {
+                    drop(open.swap_remove(index));
+                    for later in more {
+                        change(&*later, |row| row.subtract_sent(1));
+                        open.push(later);
+                    }
+                }
+            }
+        }
+        open.is_empty()
+    }
+
+    /// Whether this is all of its message: one delivery, and no copy.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The system whose ledger counts the deliveries; `None`: those of the actors that they wait for.
+    pub(crate) fn counters(&self) -> Option<&SystemCore> {
+        self.counters.as_deref()
+    }
+
+    /// Gives the deliveries up. They count as sent, and have no outcome.
+    pub(crate) fn give_up(mut self) -> (Vec<Box<dyn PendingDelivery>>, Option<StdArc<SystemCore>>) {
+        (self.take(), self.counters.take())
+    }
+}
+
+/// A delivery that has waited in vain, and the reason.
+pub(crate) type RefusedDelivery = (Box<dyn PendingDelivery>, DeadLetterReason);
 
 fn of(later: &mut Mutex<Vec<Box<dyn PendingDelivery>>>) -> &mut Vec<Box<dyn PendingDelivery>> {
     later.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -249,6 +356,11 @@ pub(crate) struct TimedOutSend {
 impl TimedOutSend {
     pub(crate) fn is_empty(&self) -> bool {
         self.over.is_empty()
+    }
+
+    /// The reason why a delivery has waited in vain; `None` if there is none.
+    pub(crate) fn reason(&self) -> Option<DeadLetterReason> {
+        self.over.first().map(|(_, reason)| *reason)
     }
 
     /// Returns whether a router has found no routee that takes the message.

@@ -48,7 +48,7 @@ pub struct Ledger {
     /// Messages that no recipient took. Each was shown to the subscribers of dead letters, with the exceptions named at
     /// [`subscribe`](crate::dead_letters::DeadLetters::subscribe).
     pub dead_lettered: u64,
-    /// Messages that `try_tell` gave back.
+    /// Messages that `try_tell` gave back, and those that a dropped [`SendFuture`](crate::actor::SendFuture) gave up.
     pub handed_back: u64,
     /// Messages that a full mailbox dropped by its policy.
     pub dropped: u64,

@@ -17,6 +17,7 @@ pub(crate) mod cancellable; // the handle of work that runs later
 pub(crate) mod restart_delay; // how long restarts wait
 pub(crate) mod pending_send; // sends that wait for room
 pub(crate) mod deferred_send; // requests that wait for room with their asker
+pub(crate) mod send_future; // ActorRef<M>: send, a future that waits for room
 pub(crate) mod multi_send; // one message to several recipients, with its accounting
 pub(crate) mod copies; // the mark of actors that get copies
 pub(crate) mod passivated; // whether an actor has ended without leaving a message behind
@@ -33,5 +34,6 @@ pub(crate) mod subscribe; // subscriptions of references to it
 pub(crate) mod dispatchers; // the dispatchers of a system by name
 pub(crate) mod named_mailboxes;
 pub(crate) mod extensions; // the values that features keep for a system
+pub(crate) mod polls_within; // what surrounds the polls of users' futures
 pub(crate) mod system; // SystemRef, and the state that all actors of a system share
 pub(crate) mod error; // the errors of sending, creating and ending

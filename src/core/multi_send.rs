@@ -655,6 +655,9 @@ impl<M: Send + 'static> ActorRef<M> {
                 self.drop_by_policy(local, message);
                 Ok(())
             }
+            (FullPolicy::Refuse | FullPolicy::Wait(_), SendMode::Wait) if deferred_send::are_awaited() => {
+                Err(PushFailure::MayWait(message, Duration::MAX))
+            }
             (FullPolicy::Wait(limit), SendMode::Wait | SendMode::Within(_)) if !self.waits_in_vain() => {
                 Err(PushFailure::MayWait(message, limit))
             }

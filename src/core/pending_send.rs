@@ -9,11 +9,12 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::deferred_send;
 use crate::core::system::SystemCore;
 use crate::dispatch::stepping::{Reached, left_to_wait};
-use crate::mailbox::backpressure::NotFullNotify;
+use crate::mailbox::backpressure::{NotFullNotify, WakerPlace};
 use crate::mailbox::mailbox::{Pushed, Refused};
 use crate::sync::Arc;
 use crate::time::alarm::{AlarmKey, Alarms};
-use std::any::Any;
+use crate::util::panic::quietly;
+use std::any::{Any, TypeId};
 use std::sync::Arc as StdArc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -63,6 +64,12 @@ pub(crate) trait PendingDelivery: Send {
     /// Enlists the bell, which rings whenever there may be room, until this is dropped.
     fn ring(&mut self, bell: &Arc<NotFullNotify>);
 
+    /// Enters the waker, which is woken when there may be room, before the next try. It is kept until this is dropped.
+    fn wake_by(&mut self, waker: &Waker);
+
+    /// Returns whether the message may go back to its sender: it has this type, and is the message that was sent.
+    fn is_message_of(&self, message_type: TypeId) -> bool;
+
     /// Sets a way back: if the message is refused as closed, `way_back` sends it once more, if that is an `ActorRef` of
     /// its type and the message is no copy.
     fn return_by(&mut self, way_back: Box<dyn Any + Send>);
@@ -89,6 +96,10 @@ pub(crate) struct PendingSend<M: Send + 'static> {
     route: usize,
     /// The bell that is enlisted.
     bell: Option<Arc<NotFullNotify>>,
+    /// The waker that is entered, and its place.
+    waker: Option<(Waker, WakerPlace)>,
+    /// An adapter has changed the message on its way.
+    is_changed: bool,
     succession: Option<Box<dyn SuccessorLookup<M>>>,
     is_copy: bool,
     /// The reference that sends the message once more when it is refused as closed.
@@ -105,6 +116,8 @@ impl<M: Send + 'static> PendingSend<M> {
             limit,
             route,
             bell: None,
+            waker: None,
+            is_changed: deferred_send::is_changed(),
             succession: None,
             is_copy: false,
             way_back: None,
@@ -155,7 +168,10 @@ impl<M: Send + 'static> PendingSend<M> {
 
     /// Sends the message once more, counted as it is. Calls user code, and is called without any lock.
     fn go_back(&mut self, way_back: ActorRef<M>, message: M) -> RetryOutcome {
-        let (sent, put_off) = deferred_send::put_off(|| way_back.forward_counted(message));
+        let (sent, put_off) = deferred_send::put_off_as_before(|| match self.is_changed {
+            true => deferred_send::note_changed(|| way_back.forward_counted(message)),
+            false => way_back.forward_counted(message),
+        });
         match (sent, put_off) {
             (Ok(_), None) => RetryOutcome::Accepted,
             (Ok(_), Some(put_off)) => RetryOutcome::Elsewhere(
@@ -173,21 +189,31 @@ impl<M: Send + 'static> PendingSend<M> {
 
     /// Waits for room at another actor. The next try comes before the wait for the bell.
     fn wait_at(&mut self, actor: ActorRef<M>) {
-        let bell = self.dismiss();
+        let (bell, waker) = self.dismiss();
         self.to = actor;
         if let Some(bell) = bell {
             self.ring(&bell);
             // There may have been room before the bell was enlisted.
             bell.ring();
         }
+        if let Some(waker) = waker {
+            self.wake_by(&waker);
+            // As above.
+            quietly(|| waker.wake());
+        }
     }
 
-    fn dismiss(&mut self) -> Option<Arc<NotFullNotify>> {
-        let bell = self.bell.take()?;
-        if let Target::Local(local) = self.to.target() {
-            local.mailbox.dismiss(&bell);
+    fn dismiss(&mut self) -> (Option<Arc<NotFullNotify>>, Option<Waker>) {
+        let (bell, waker) = (self.bell.take(), self.waker.take());
+        let Target::Local(local) = self.to.target() else { return (None, None) };
+        if let Some(bell) = &bell {
+            local.mailbox.dismiss(bell);
         }
-        Some(bell)
+        let waker = waker.map(|(waker, mut place)| {
+            local.mailbox.leave_wakers(&mut place);
+            waker
+        });
+        (bell, waker)
     }
 }
 
@@ -237,6 +263,21 @@ impl<M: Send + 'static> PendingDelivery for PendingSend<M> {
         }
     }
 
+    fn wake_by(&mut self, waker: &Waker) {
+        let Target::Local(local) = self.to.target() else { return };
+        let (_, mut place) = self.waker.take().unwrap_or_else(|| (waker.clone(), WakerPlace::default()));
+        let is_certain = local.mailbox.enter_waker(&mut place, waker);
+        self.waker = Some((waker.clone(), place));
+        if !is_certain {
+            // A kernel that refuses the fence leaves this: the future looks again and again.
+            waker.wake_by_ref();
+        }
+    }
+
+    fn is_message_of(&self, message_type: TypeId) -> bool {
+        !self.is_changed && TypeId::of::<M>() == message_type
+    }
+
     fn return_by(&mut self, way_back: Box<dyn Any + Send>) {
         if let (Ok(way_back), false) = (way_back.downcast(), self.is_copy) {
             self.way_back = Some(*way_back);
@@ -260,7 +301,8 @@ impl<M: Send + 'static> PendingDelivery for PendingSend<M> {
 
 impl<M: Send + 'static> Drop for PendingSend<M> {
     fn drop(&mut self) {
-        self.dismiss();
+        let (_, waker) = self.dismiss();
+        quietly(|| drop(waker));
     }
 }
 
@@ -331,6 +373,14 @@ impl PendingDelivery for Watched {
 
     fn ring(&mut self, bell: &Arc<NotFullNotify>) {
         self.later.ring(bell);
+    }
+
+    fn wake_by(&mut self, waker: &Waker) {
+        self.later.wake_by(waker);
+    }
+
+    fn is_message_of(&self, message_type: TypeId) -> bool {
+        self.later.is_message_of(message_type)
     }
 
     fn return_by(&mut self, way_back: Box<dyn Any + Send>) {

@@ -7,7 +7,7 @@ use crate::core::cell::{Header, Kind, Referent, VTable};
 use crate::core::control::Leaving;
 use crate::core::dead_letter::nowhere;
 use crate::core::dead_letters::DeadLetters;
-use crate::core::deferred_send::not_put_off;
+use crate::core::deferred_send::{not_put_off, note_changed};
 use crate::core::error::SendError;
 use crate::core::ledger::ThreadCounters;
 use crate::core::multi_send::MultiRecipient;
@@ -184,6 +184,7 @@ impl<M: 'static> Foreign<M> {
         free: Self::free,
         core_offset: 0,
         message_type: TypeId::of::<M>,
+        actor_type: || None,
         message_name: std::any::type_name::<M>,
         referent: Some(Self::referent),
     };
@@ -377,7 +378,7 @@ where
         let in_hands = InFlightGuard::begin(account);
         let changed = (self.change)(message);
         in_hands.end();
-        match self.target.forward_counted(changed) {
+        match note_changed(|| self.target.forward_counted(changed)) {
             Ok(accepted) => Ok(accepted),
             Err(refused) => {
                 // The message cannot be changed back, so it ends here.

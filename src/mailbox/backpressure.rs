@@ -15,13 +15,37 @@
 //! A sender that waits for room in several mailboxes has a bell ([`NotFullNotify`]). Each notification rings all bells
 //! and also wakes one sender without a bell. So a sender with a bell takes no notification from another sender, and has none to pass
 //! on.
+//!
+//! # Wakers
+//!
+//! A sender that is a future has a [`WakerPlace`] in a list of wakers. Each notification also takes the first waker out
+//! of the list and wakes it, so wakers, threads and bells take no notification from each other.
+//!
+//! 1. The future enters its waker before each look for room. A waker that was taken out goes back to its old place, so
+//!    the list keeps the order of arrival. The future has used up the earlier notification then: it looks now.
+//! 2. If it finds room, or is dropped, it leaves the list. If its waker is no longer there, a notification has come
+//!    that it has not used, and it passes the notification on.
+//!
+//! Nothing hands the room to the woken future: another sender may take it, and then the future waits on at its old
+//! place. A waker lies in the list only while its future waits, and is called and dropped without the lock.
+//!
+//! # The cost for the owner
+//!
+//! Between the two steps of the owner lies a fence for each message, in a mailbox in which threads wait. A mailbox that
+//! refuses at its bound has only wakers, which are rare: there the fence is [asymmetric](crate::sync::asymmetric_fence),
+//! and the future that enters its waker pays for both sides.
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Condvar, Mutex, asymmetric_fence, lock};
+use crate::util::panic::quietly;
+use std::collections::BTreeMap;
+use std::task::Waker;
 use std::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct NotFullWait {
+    /// Whether threads and bells may wait here, and not only wakers.
+    has_threads: bool,
     /// Senders between announcement and departure.
     waiting: AtomicUsize,
     inside: Mutex<Inside>,
@@ -34,12 +58,32 @@ struct Inside {
     ticket: u64,
     /// The bells of senders that wait for room in several mailboxes.
     bells: Vec<Arc<NotFullNotify>>,
+    /// The wakers of futures, by their places.
+    wakers: BTreeMap<u64, Waker>,
+    next_place: u64,
+}
+
+/// The place of a future in the list of wakers of one mailbox; `None` before it has waited there.
+#[derive(Debug, Default)]
+pub(crate) struct WakerPlace(Option<u64>);
+
+/// The number of senders that a notification wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wakes {
+    One,
+    All,
 }
 
 impl NotFullWait {
-    pub(crate) fn new() -> Self {
-        let inside = Mutex::new(Inside { ticket: 0, bells: Vec::new() });
-        Self { waiting: AtomicUsize::new(0), inside, changed: Condvar::new() }
+    pub(crate) fn new(has_threads: bool) -> Self {
+        let inside = Inside { ticket: 0, bells: Vec::new(), wakers: BTreeMap::new(), next_place: 0 };
+        let (waiting, inside) = (AtomicUsize::new(0), Mutex::new(inside));
+        Self { has_threads, waiting, inside, changed: Condvar::new() }
+    }
+
+    /// Returns whether threads and bells may wait here.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.has_threads
     }
 
     /// Repeats `attempt` until it returns a value or the deadline has passed.
@@ -59,7 +103,7 @@ impl NotFullWait {
             if !self.sleep(ticket, deadline) {
                 let last = attempt();
                 if last.is_none() {
-                    self.notify(Condvar::notify_one);
+                    self.notify(Wakes::One);
                 }
                 return last;
             }
@@ -87,31 +131,104 @@ impl NotFullWait {
     /// Owner: `head` has moved, so there is room; wakes one sender. The senders have no order.
     #[inline]
     pub(crate) fn wake_one(&self) {
-        // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.
-        fence(Ordering::SeqCst);
+        if self.has_threads {
+            // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.
+            fence(Ordering::SeqCst);
+        } else {
+            asymmetric_fence::light();
+        }
         if self.waiting.load(Ordering::Relaxed) != 0 {
-            self.notify(Condvar::notify_one);
+            self.notify(Wakes::One);
         }
     }
 
     /// Wakes all waiting senders, because there may be room for all.
     pub(crate) fn wake_all(&self) {
-        self.notify(Condvar::notify_all);
+        self.notify(Wakes::All);
     }
 
     /// Owner: the mailbox has closed, and no sender will find room any more; wakes all senders.
     pub(crate) fn wake_at_close(&self) {
-        self.notify(Condvar::notify_all);
+        self.notify(Wakes::All);
     }
 
     #[cold]
-    fn notify(&self, whom: fn(&Condvar)) {
-        {
+    fn notify(&self, whom: Wakes) {
+        let (first, others) = {
             let mut inside = lock(&self.inside);
             inside.ticket += 1;
             inside.bells.iter().for_each(|bell| bell.ring());
+            let first = inside.wakers.pop_first();
+            let others = match whom {
+                Wakes::One => BTreeMap::new(),
+                Wakes::All => std::mem::take(&mut inside.wakers),
+            };
+            self.waiting.fetch_sub(usize::from(first.is_some()) + others.len(), Ordering::Relaxed);
+            (first, others)
+        };
+        match whom {
+            Wakes::One => self.changed.notify_one(),
+            Wakes::All => self.changed.notify_all(),
         }
-        whom(&self.changed);
+        // A waker is foreign code.
+        first.into_iter().chain(others).for_each(|(_, waker)| quietly(|| waker.wake()));
+    }
+
+    /// Enters the waker of a future, which looks for room next. Returns false if a later notification may be missed:
+    /// the future must then look again without one.
+    #[must_use = "without the fence a notification may be missed"]
+    pub(crate) fn enter(&self, place: &mut WakerPlace, waker: &Waker) -> bool {
+        // Cloned and dropped without the lock: both are foreign code.
+        let waker = waker.clone();
+        let former = {
+            let mut inside = lock(&self.inside);
+            let number = *place.0.get_or_insert_with(|| {
+                inside.next_place += 1;
+                inside.next_place
+            });
+            let former = inside.wakers.insert(number, waker);
+            if former.is_none() {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+            }
+            former
+        };
+        match former {
+            // It has been announced since its last look.
+            Some(former) => {
+                quietly(|| drop(former));
+                true
+            }
+            None => self.fence_after_announcement(),
+        }
+    }
+
+    /// Takes the waker of a future out of the list. If a notification has come that the future has not used, passes it
+    /// on.
+    pub(crate) fn leave(&self, place: &mut WakerPlace) {
+        let Some(number) = place.0.take() else { return };
+        let former = {
+            let mut inside = lock(&self.inside);
+            let former = inside.wakers.remove(&number);
+            if former.is_some() {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+            former
+        };
+        match former {
+            Some(former) => quietly(|| drop(former)),
+            None => self.notify(Wakes::One),
+        }
+    }
+
+    /// Between an announcement and the next look for room; mirror of `wake_one`. Returns false if nothing is ordered.
+    fn fence_after_announcement(&self) -> bool {
+        if self.has_threads {
+            // Ordering: SeqCst; between the announcement and the next look for room; mirror of `NotFullWait::wake_one`.
+            fence(Ordering::SeqCst);
+            true
+        } else {
+            asymmetric_fence::heavy()
+        }
     }
 
     /// Rings `bell` at each notification until `bell` is dismissed. The caller enlists before it looks for room.
@@ -131,9 +248,9 @@ impl NotFullWait {
 
     /// Counts one more waiting sender.
     fn announce(&self) {
+        debug_assert!(self.has_threads, "a thread waits only where the owner executes its fence");
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Ordering: SeqCst; between the announcement and the next look for room; mirror of `NotFullWait::wake_one`.
-        fence(Ordering::SeqCst);
+        self.fence_after_announcement();
     }
 }
 

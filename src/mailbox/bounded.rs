@@ -28,7 +28,7 @@ impl<M> Policy<M> {
     }
 
     pub(crate) fn room(&self) -> Option<&NotFullWait> {
-        self.bound()?.room.as_ref()
+        self.bound().map(|bound| &bound.room)
     }
 }
 
@@ -36,13 +36,13 @@ impl<M> Policy<M> {
 pub(crate) struct Bound {
     /// May change at any time. A mailbox that holds more messages takes none until it holds fewer.
     capacity: AtomicU64,
-    /// The place where senders wait at the bound, if they may wait.
-    room: Option<NotFullWait>,
+    /// The place where senders wait at the bound.
+    room: NotFullWait,
 }
 
 impl Bound {
     pub(crate) fn new(capacity: NonZeroUsize, waiting: bool) -> Self {
-        Self { capacity: AtomicU64::new(capacity.get() as u64), room: waiting.then(NotFullWait::new) }
+        Self { capacity: AtomicU64::new(capacity.get() as u64), room: NotFullWait::new(waiting) }
     }
 
     #[inline]
@@ -54,9 +54,7 @@ impl Bound {
     pub(crate) fn set_capacity(&self, capacity: NonZeroUsize) {
         // Relaxed: senders that wait for room are woken through a lock afterwards.
         self.capacity.store(capacity.get() as u64, Ordering::Relaxed);
-        if let Some(room) = &self.room {
-            room.wake_all();
-        }
+        self.room.wake_all();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The mailbox consists of a gate, the senders' side and the owner's side.
 
-use crate::mailbox::backpressure::{NotFullNotify, NotFullWait};
+use crate::mailbox::backpressure::{NotFullNotify, NotFullWait, WakerPlace};
 use crate::mailbox::block::{Block, Shape};
 use crate::mailbox::bounded::{Bound, DisplacingQueue, Policy};
 use crate::mailbox::chain::{ChainPosition, Cursor};
@@ -18,6 +18,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
+use std::task::Waker;
 use std::time::Instant;
 
 /// The part of a mailbox that does not depend on the type of its messages.
@@ -273,8 +274,8 @@ impl<H, S, M> Mailbox<H, S, M> {
         Self::with(Gate::new(header, false), None)
     }
 
-    /// Makes a mailbox that refuses when `capacity` messages are queued. With `waiting`, senders may wait for room by
-    /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message.
+    /// Makes a mailbox that refuses when `capacity` messages are queued. With `waiting`, threads may wait for room by
+    /// [`push_waiting`](Self::push_waiting), which costs the owner a fence per message. Wakers may wait in either.
     pub(crate) fn bounded(header: H, capacity: NonZeroUsize, waiting: bool) -> Self {
         Self::with_policy(header, true, Policy::Refuse(Bound::new(capacity, waiting)))
     }
@@ -342,7 +343,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             Err(Refused::Full(message)) => message,
             done => return done,
         };
-        let Some(room) = self.room() else { return Err(Refused::Full(message)) };
+        let Some(room) = self.room_for_threads() else { return Err(Refused::Full(message)) };
         let mut message = Some(message);
         let outcome = room.wait(deadline, || match self.push(message.take()?) {
             Err(Refused::Full(refused)) => {
@@ -368,15 +369,29 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     /// Rings `bell` whenever there may be room, until it is dismissed. Only mailboxes made with `waiting` do so.
     pub(crate) fn enlist(&self, bell: &Arc<NotFullNotify>) {
-        if let Some(room) = self.room() {
+        if let Some(room) = self.room_for_threads() {
             room.enlist(bell);
         }
     }
 
     /// Undoes a single [`enlist`](Self::enlist).
     pub(crate) fn dismiss(&self, bell: &Arc<NotFullNotify>) {
-        if let Some(room) = self.room() {
+        if let Some(room) = self.room_for_threads() {
             room.dismiss(bell);
+        }
+    }
+
+    /// Wakes `waker` when there may be room, once, until the place is left. Any mailbox that refuses at its capacity
+    /// does so. Returns false if a wake may be missed, and the caller must look again by itself.
+    #[must_use = "the caller must look again by itself if a wake may be missed"]
+    pub(crate) fn enter_waker(&self, place: &mut WakerPlace, waker: &Waker) -> bool {
+        self.room().is_none_or(|room| room.enter(place, waker))
+    }
+
+    /// Undoes [`enter_waker`](Self::enter_waker). No waker is kept after that.
+    pub(crate) fn leave_wakers(&self, place: &mut WakerPlace) {
+        if let Some(room) = self.room() {
+            room.leave(place);
         }
     }
 
@@ -387,8 +402,20 @@ impl<H, S, M> Mailbox<H, S, M> {
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
     }
 
+    /// Returns whether the mailbox is below its capacity, or has none. True at the moment of the look.
+    #[cfg(feature = "tower")]
+    pub(crate) fn has_room(&self) -> bool {
+        let bound = self.policy.as_ref().and_then(|policy| policy.bound());
+        bound.is_none_or(|bound| self.gate.len() < bound.capacity())
+    }
+
     fn room(&self) -> Option<&NotFullWait> {
         self.policy.as_ref().and_then(|policy| policy.room())
+    }
+
+    /// The room of a mailbox made with `waiting`.
+    fn room_for_threads(&self) -> Option<&NotFullWait> {
+        self.room().filter(|room| room.has_threads())
     }
 
     /// Does all cases but the usual push: idle, closed, or limited. Completes the claim if one was made.

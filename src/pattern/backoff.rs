@@ -17,7 +17,7 @@ use crate::actor::timer_table::TimerKey;
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
-use crate::core::deferred_send::{are_deferred, not_put_off, put_off};
+use crate::core::deferred_send::{are_deferred, not_put_off, put_off_as_before};
 use crate::core::error::{SendError, SpawnError};
 use crate::core::pending_send::Watch;
 use crate::core::recipient::{Custom, DeliveryStatus, OwnRecipient};
@@ -413,7 +413,7 @@ impl<M: Send + 'static> ToChild<M> {
         if !are_deferred() {
             return self.to_child(message);
         }
-        let (outcome, put_off) = put_off(|| self.to_child(message));
+        let (outcome, put_off) = put_off_as_before(|| self.to_child(message));
         if let Some(put_off) = put_off {
             let last = Last(self.shared.clone());
             last.is_not_accepted();

@@ -14,10 +14,12 @@ use crate::actor::recipe::Recipe;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::system_end::HelperRole;
 use crate::actor::turn::apply;
+use crate::ask::call_error::CallError;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
+use crate::core::polls_within::PollsWithin;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::{Failure, guarded};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -54,14 +56,23 @@ impl fmt::Display for PipeError {
 
 impl std::error::Error for PipeError {}
 
+impl<E> From<PipeError> for CallError<E> {
+    fn from(error: PipeError) -> Self {
+        match error {
+            PipeError::Panicked { text } => Self::Panicked { text },
+            PipeError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
 impl<M: Send + 'static> Context<M> {
     /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it. The
     /// actor does not wait: it handles other messages meanwhile. Semantics: Akka's `pipeToSelf`.
     ///
     /// The message comes always: when the future panics or the system ends before it is done, with a [`PipeError`]. The
     /// message takes room like any other: if this actor has stopped by then, or its bounded mailbox is full, it is a
-    /// dead letter. No async runtime is needed, so a future that needs one (for its sockets, its timers) must be
-    /// spawned there, and its handle piped.
+    /// dead letter. No async runtime is needed. For a future that needs one (for its sockets, its timers), the system
+    /// must be built with [`polls_within`](crate::SystemBuilder::polls_within).
     ///
     /// ```
     /// use pointsman::pattern::PipeError;
@@ -108,6 +119,49 @@ impl<M: Send + 'static> Context<M> {
         wrap: impl FnOnce(Result<T, PipeError>) -> M + Send + 'static,
     ) -> Result<(), SpawnError> {
         self.core().system.pipe(None, future, self.me().clone(), wrap)
+    }
+
+    /// As [`pipe_to_self`](Self::pipe_to_self) for a future whose output is a result: its error and the [`PipeError`] are
+    /// one error, so the message has one `Result`. `E` is any error that a `PipeError` converts to: a [`Failure`](crate::Failure), a boxed
+    /// error, a [`CallError`](crate::ask::CallError), or one of your own.
+    ///
+    /// ```
+    /// use pointsman::ask::CallError;
+    /// use pointsman::prelude::*;
+    ///
+    /// struct Price;
+    /// impl Request for Price {
+    ///     type Reply = Result<u32, String>;
+    /// }
+    ///
+    /// enum ShopMsg {
+    ///     Open,
+    ///     /// Instead of `Result<Result<Result<u32, String>, AskError>, PipeError>`.
+    ///     Priced(Result<u32, CallError<String>>),
+    /// }
+    ///
+    /// struct Shop(ActorRef<Call<Price>>);
+    /// impl Actor for Shop {
+    ///     type Message = ShopMsg;
+    ///     fn receive(&mut self, message: ShopMsg, ctx: &mut Context<ShopMsg>) -> HandlerResult {
+    ///         match message {
+    ///             ShopMsg::Open => ctx.try_pipe_to_self(self.0.ask(Price).flat(), ShopMsg::Priced)?,
+    ///             ShopMsg::Priced(price) => drop(price),
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`pipe_to_self`](Self::pipe_to_self).
+    pub fn try_pipe_to_self<T: 'static, E: From<PipeError> + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, E>> + Send + 'static,
+        wrap: impl FnOnce(Result<T, E>) -> M + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        self.pipe_to_self(future, |outcome| wrap(outcome.unwrap_or_else(|error| Err(error.into()))))
     }
 
     /// As [`pipe_to_self`](Self::pipe_to_self) for a closure that may block, which runs on the dispatcher named
@@ -256,7 +310,8 @@ where
         alarm.is_rung.swap(false, Ordering::Acquire);
         let waker = Waker::from(alarm.clone());
         let future = running.future.as_mut();
-        match guarded(|| Ok(future.poll(&mut task::Context::from_waker(&waker)))) {
+        let within = PollsWithin::of(&ctx.core().system);
+        match guarded(|| Ok(within.run(|| future.poll(&mut task::Context::from_waker(&waker))))) {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(value)) => self.finish(Ok(value), ctx),
             Err(failure) => self.finish(Err(PipeError::Panicked { text: text(&failure) }), ctx),
@@ -266,7 +321,8 @@ where
     fn finish(&mut self, outcome: Result<T, PipeError>, ctx: &mut Context<Never>) {
         let Some(Running { future, wrap, target }) = self.running.take() else { return };
         // Dropped before the message is sent: the receiver finds released what the future held.
-        drop(future);
+        // The future may need its runtime in its destructor, too.
+        quietly(|| PollsWithin::of(&ctx.core().system).run(|| drop(future)));
         match guarded(|| Ok((wrap.into_inner())(outcome))) {
             Ok(message) => target.tell(message),
             // The logger is user code.

@@ -406,12 +406,8 @@ struct Waits<M, R> {
 
 impl<M: Send + 'static, R: Send + 'static> Watch for Waits<M, R> {
     fn is_refused(&self, reason: DeadLetterReason) {
-        let error = match reason {
-            DeadLetterReason::NoRoutee => AskError::no_routees(),
-            _ => AskError::undeliverable(),
-        };
         // Fills the place before the request is dropped: the drop of its port would fill it with `NoReply`.
-        drop_guarded(self.gather.fill(self.index, Err(error)));
+        drop_guarded(self.gather.fill(self.index, Err(AskError::refused_for(reason))));
     }
 }
 

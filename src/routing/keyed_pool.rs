@@ -21,9 +21,10 @@ use crate::routing::plan::{Initial, NewRoutee, RouteeSettings, RouterPlan};
 use crate::routing::routees::EmptyRoutee;
 use crate::sync::{Arc, Mutex, lock};
 use crate::util::panic::{Guarded, drop_guarded};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc as StdArc;
+use std::task::Waker;
 use std::time::Duration;
 
 impl RouterBuilder {
@@ -104,7 +105,7 @@ impl<M: Send + 'static> Strip<M> {
         message: Keyed<K, M>,
     ) -> Result<DeliveryStatus, SendError<Keyed<K, M>>> {
         let Keyed { key, message } = message;
-        let (done, put_off) = deferred_send::put_off(|| self.target.forward_counted(message));
+        let (done, put_off) = deferred_send::put_off_as_before(|| self.target.forward_counted(message));
         match done {
             Ok(accepted) => {
                 if let Some(put_off) = put_off {
@@ -190,6 +191,15 @@ impl<K: Send + 'static, M: Send + 'static> PendingDelivery for KeyedLater<K, M> 
 
     fn ring(&mut self, bell: &Arc<NotFullNotify>) {
         self.later.ring(bell);
+    }
+
+    fn wake_by(&mut self, waker: &Waker) {
+        self.later.wake_by(waker);
+    }
+
+    /// The message has lost its key, so it cannot go back as it was sent.
+    fn is_message_of(&self, _: TypeId) -> bool {
+        false
     }
 
     /// The way back takes the message with its key; the waiting message is bare.

@@ -104,6 +104,7 @@ impl<M: Send + 'static> EmptyRecipient<M> {
         free: Self::free,
         core_offset: offset_of!(Local<M>, core),
         message_type: TypeId::of::<M>,
+        actor_type: || None,
         message_name: std::any::type_name::<M>,
         referent: None,
     };

@@ -11,18 +11,38 @@ use crate::shutdown::run;
 use crate::shutdown::run::Work;
 use crate::sync::{Condvar, Mutex, lock};
 use crate::util::panic::{Guarded, quietly};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// The lower bound of [`CoordinatedShutdown::total_timeout`].
 const TOTAL_TIMEOUT_MIN: Duration = Duration::from_secs(3);
 
 /// The coordinated shutdown of a single system, and its only run, begun or not; see the module `shutdown`.
-#[derive(Clone)]
+///
+/// It is a future, too, under any executor: it is ready when the run is over, with the outcome that
+/// [`wait`](Self::wait) returns. It begins no run. It can be polled again after that, with the same outcome.
+///
+/// ```
+/// use pointsman::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let system = System::builder("shop").build()?;
+/// let shutdown = system.coordinated_shutdown();
+/// let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// let report = runtime.block_on(async { shutdown.run("end of the day").await })?;
+/// assert_eq!(report.ledger.balance(), 0);
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "ShutdownRun")]
 pub struct CoordinatedShutdown {
     pub(crate) system: SystemRef,
+    /// The place of this handle's waker, once it has been polled.
+    place: Option<u64>,
 }
 
 /// The state that a system keeps of its coordinated shutdown.
@@ -42,6 +62,9 @@ pub(crate) struct State {
     next_task: u64,
     /// The number of the last task of which the log has warned that it has not run.
     warned_of: u64,
+    /// The wakers of handles that are polled, by their places.
+    wakers: BTreeMap<u64, Waker>,
+    next_place: u64,
 }
 
 pub(crate) enum Stage {
@@ -74,7 +97,14 @@ impl Coordinator {
         let terminates_system = phases.terminates_system;
         let phases = phases.in_order()?;
         let tasks = phases.iter().map(|_| Vec::new()).collect();
-        let state = State { stage: Stage::NotBegun, tasks, next_task: 0, warned_of: 0 };
+        let state = State {
+            stage: Stage::NotBegun,
+            tasks,
+            next_task: 0,
+            warned_of: 0,
+            wakers: BTreeMap::new(),
+            next_place: 0,
+        };
         Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
     }
 
@@ -103,10 +133,26 @@ impl Coordinator {
     }
 }
 
+impl Coordinator {
+    /// Wakes all that wait for the end of the run.
+    pub(crate) fn tell_of_end(&self, wakers: BTreeMap<u64, Waker>) {
+        self.over.notify_all();
+        // A waker is foreign code.
+        wakers.into_values().for_each(|waker| quietly(|| waker.wake()));
+    }
+}
+
+impl State {
+    /// Takes the wakers of a run that is over.
+    pub(crate) fn take_wakers(&mut self) -> BTreeMap<u64, Waker> {
+        std::mem::take(&mut self.wakers)
+    }
+}
+
 impl Extension for Coordinator {
     /// If no run is under way, none will be.
     fn tree_ended(&self, system: &str) {
-        let (dropped, unrun) = {
+        let (dropped, unrun, wakers) = {
             let mut state = lock(&self.state);
             if !matches!(state.stage, Stage::NotBegun) {
                 return;
@@ -114,9 +160,9 @@ impl Extension for Coordinator {
             let error = ShutdownRunError::SystemEnded { system: system.to_owned() };
             state.stage = Stage::Over { reason: None, outcome: Box::new(Err(error)) };
             let unrun = self.unrun(&mut state);
-            (std::mem::take(&mut state.tasks), unrun)
+            (std::mem::take(&mut state.tasks), unrun, state.take_wakers())
         };
-        self.over.notify_all();
+        self.tell_of_end(wakers);
         warn_of_unrun(system, "ended", &unrun);
         // One that holds the system would keep itself in memory.
         drop(dropped);
@@ -224,7 +270,7 @@ impl CoordinatedShutdown {
 
     /// Begins the shutdown and returns at once, this handle again; may be called from an actor, a task, or a signal's
     /// thread. It runs once: later calls change nothing, not even the reason, and get the same outcome.
-    #[must_use = "the run goes on by itself, but only `wait` tells whether it succeeded"]
+    #[must_use = "the run goes on by itself, but only `wait` or `.await` tells whether it succeeded"]
     pub fn run(&self, reason: impl Into<ShutdownReason>) -> Self {
         self.begin(reason.into(), 0)
     }
@@ -306,6 +352,45 @@ impl CoordinatedShutdown {
     }
 }
 
+impl Future for CoordinatedShutdown {
+    type Output = Result<ShutdownReport, ShutdownRunError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // Cloned and dropped without the lock: both are foreign code.
+        let waker = cx.waker().clone();
+        let this = &mut *self;
+        let former = {
+            let mut state = lock(&Coordinator::of(this.system.core()).state);
+            if let Stage::Over { outcome, .. } = &state.stage {
+                return Poll::Ready((**outcome).clone());
+            }
+            let place = *this.place.get_or_insert_with(|| {
+                state.next_place += 1;
+                state.next_place
+            });
+            state.wakers.insert(place, waker)
+        };
+        quietly(|| drop(former));
+        Poll::Pending
+    }
+}
+
+/// A clone is a handle of its own, and is polled for itself.
+impl Clone for CoordinatedShutdown {
+    fn clone(&self) -> Self {
+        Self { system: self.system.clone(), place: None }
+    }
+}
+
+impl Drop for CoordinatedShutdown {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let former = lock(&Coordinator::of(self.system.core()).state).wakers.remove(&place);
+            quietly(|| drop(former));
+        }
+    }
+}
+
 impl fmt::Debug for CoordinatedShutdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CoordinatedShutdown").field("reason", &self.reason()).finish_non_exhaustive()
@@ -315,7 +400,7 @@ impl fmt::Debug for CoordinatedShutdown {
 impl SystemRef {
     /// Returns the coordinated shutdown, which ends the system in phases.
     pub fn coordinated_shutdown(&self) -> CoordinatedShutdown {
-        CoordinatedShutdown { system: self.clone() }
+        CoordinatedShutdown { system: self.clone(), place: None }
     }
 }
 

@@ -5,6 +5,7 @@
 //! phase's deadline, by the system's clock.
 
 use crate::actor::actor::HandlerResult;
+use crate::core::polls_within::PollsWithin;
 use crate::core::system::SystemCore;
 use crate::failure::guarded;
 use crate::scheduler::affinity::unpinned;
@@ -17,7 +18,7 @@ use crate::shutdown::report::{
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use crate::time::alarm::Alarms;
-use crate::util::panic::{drop_guarded, quietly};
+use crate::util::panic::quietly;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
@@ -81,16 +82,16 @@ fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
 /// The run is over.
 fn end(core: &SystemCore, outcome: Result<ShutdownReport, ShutdownRunError>) {
     let coordinator = Coordinator::of(core);
-    let dropped = {
+    let (dropped, wakers) = {
         let mut state = lock(&coordinator.state);
         let reason = match &state.stage {
             Stage::Running { reason, .. } => Some(reason.clone()),
             _ => None,
         };
         state.stage = Stage::Over { reason, outcome: Box::new(outcome) };
-        std::mem::take(&mut state.tasks)
+        (std::mem::take(&mut state.tasks), state.take_wakers())
     };
-    coordinator.over.notify_all();
+    coordinator.tell_of_end(wakers);
     drop(dropped);
 }
 
@@ -252,7 +253,7 @@ fn run_phase(core: &StdArc<SystemCore>, name: &str, timeout: Duration, tasks: Ve
         let (core, shared) = (core.clone(), progress.clone());
         let body = move || {
             let _ = TASK_OF.try_with(|system| system.set(StdArc::as_ptr(&core)));
-            shared.perform(task.work, place, || core.now().saturating_sub(began));
+            shared.perform(&core, task.work, place, || core.now().saturating_sub(began));
         };
         if let Err(error) = builder.spawn(body) {
             let end = (Err(format!("no thread for it: {error}")), Duration::ZERO);
@@ -311,23 +312,27 @@ impl Progress {
     }
 
     /// Performs a task, on its thread. After the end of the phase the task's future is dropped.
-    fn perform(&self, work: Work, place: usize, took: impl FnOnce() -> Duration) {
+    fn perform(&self, core: &SystemCore, work: Work, place: usize, took: impl FnOnce() -> Duration) {
         lock(&self.state).threads.push(thread::current());
         let waker = Waker::from(StdArc::new(Unpark(thread::current())));
-        let mut running = match guarded(|| Ok(work())) {
+        let within = PollsWithin::of(core);
+        let mut running = match guarded(|| Ok(within.run(work))) {
             Ok(running) => running,
             Err(failure) => return self.end(place, Err(failure), took()),
         };
         let done = loop {
-            let polled = guarded(|| Ok(running.as_mut().poll(&mut Context::from_waker(&waker))));
+            let polled =
+                guarded(|| Ok(within.run(|| running.as_mut().poll(&mut Context::from_waker(&waker)))));
             match polled {
                 Ok(Poll::Ready(done)) => break done,
                 Err(failure) => break Err(failure),
-                Ok(Poll::Pending) if lock(&self.state).is_over => return drop_guarded(running),
+                Ok(Poll::Pending) if lock(&self.state).is_over => {
+                    return quietly(|| within.run(|| drop(running)));
+                }
                 Ok(Poll::Pending) => thread::park(),
             }
         };
-        drop_guarded(running);
+        quietly(|| within.run(|| drop(running)));
         self.end(place, done, took());
     }
 

@@ -5,6 +5,7 @@ use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::ledger::Ledger;
+use crate::core::polls_within::PollsWithin;
 use crate::core::system::SystemRef;
 use crate::dispatch::stepping;
 use crate::dispatch::stepping::Stepper;
@@ -302,12 +303,13 @@ impl TestSystem {
         let mut context = task::Context::from_waker(&waker);
         let began = self.now();
         let end = began.saturating_add(within);
+        let within_scope = PollsWithin::of(self.handle.core());
         let mut turns = 0;
         loop {
             // Without the lock: the future may wake itself.
             let is_rung = std::mem::take(&mut *lock(&rung.0));
             if is_rung {
-                if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                if let Poll::Ready(output) = within_scope.run(|| future.as_mut().poll(&mut context)) {
                     return Ok(output);
                 }
             }

@@ -38,6 +38,7 @@ pub(crate) mod start;
 pub(crate) mod stop;
 pub(crate) mod subscribe;
 pub(crate) mod wraps;
+pub(crate) mod try_ask; // asks that give the request back without a clone
 
 pub use crate::ask::ask_all::AskAll;
 pub use crate::core::multi_send::{SendMode, SendReport};

@@ -7,6 +7,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::nowhere;
 use crate::core::error::SendError;
 use crate::core::multi_send::{Copier, Offered, SendMode, SendOp, SendReport, settled};
+use crate::core::send_future::SendFuture;
 use crate::core::system::SystemCore;
 use crate::path::actor_path::ActorPath;
 use crate::time::no_system::NO_SYSTEM;
@@ -29,7 +30,8 @@ use std::time::Duration;
 /// are waited for together. The copy for the last recipient is the message itself, and a refused copy goes to the next
 /// recipient: n recipients cost n − 1 clones at most. A message to n recipients is n deliveries in the ledger.
 ///
-/// The verbs are elfo's. A [reference](ActorRef::send) has the same verbs.
+/// The verbs are elfo's. A [reference](ActorRef::send_by) has the same verbs; its [`send`](ActorRef::send) is a future,
+/// and [waits](SendFuture::wait) in a thread as well.
 impl<M: Send + 'static> Outlet<M> {
     /// Sends by a mode. Returns the outcomes of the copies, and whether a recipient has accepted the message.
     ///
@@ -140,7 +142,7 @@ impl<M: Send + 'static> Outlet<M> {
     }
 }
 
-/// The [verbs of an outlet](Outlet::send), to a single reference: of a group, where the key router says which actors
+/// The [verbs of an outlet](Outlet::send_by), to a single reference: of a group, where the key router says which actors
 /// get the message, or of an actor.
 ///
 /// A reference that changes messages ([`narrow`](ActorRef::narrow)), a function's reference, and a router's reference
@@ -151,7 +153,7 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send), in the second value.
+    /// As [`Outlet::send`], in the second value.
     ///
     /// # Panics
     ///
@@ -161,30 +163,21 @@ impl<M: Send + 'static> ActorRef<M> {
         send_by(self, message.into(), mode)
     }
 
-    /// Sends, and waits for room in full mailboxes that let senders wait, for as long as each mailbox says: as
-    /// [`Outlet::send`], whose verbs a reference has.
+    /// Sends, and blocks the thread while full mailboxes that let senders wait have no room, for `limit` at most: as
+    /// [`Outlet::send_within`].
     ///
     /// # Errors
     ///
-    /// If no recipient has accepted the message, the message comes back, as at [`Outlet::send`].
-    pub fn send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_by(message, SendMode::Wait).1
-    }
-
-    /// As [`send`](Self::send), but waits for `limit` instead of for as long as the mailboxes say.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send).
+    /// As [`Outlet::send`].
     pub fn send_within(&self, message: impl Into<M>, limit: Duration) -> Result<(), SendError<M>> {
         self.send_by(message, SendMode::Within(limit)).1
     }
 
-    /// As [`send`](Self::send), but never waits: a full mailbox refuses.
+    /// As [`send_within`](Self::send_within), but never waits: a full mailbox refuses.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// As [`Outlet::send`].
     pub fn try_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send_by(message, SendMode::Try).1
     }
@@ -193,7 +186,7 @@ impl<M: Send + 'static> ActorRef<M> {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send), but never [`SendError::Full`].
+    /// As [`Outlet::send`], but never [`SendError::Full`].
     pub fn unbounded_send(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
         self.send_by(message, SendMode::Unbounded).1
     }
@@ -225,6 +218,24 @@ pub(crate) trait Target<M>: Sync {
 
     /// Returns the path that dead letters name.
     fn place(&self) -> ActorPath;
+}
+
+impl<M: Send + 'static> SendFuture<M> {
+    /// Blocks this thread until the message is taken: as [`Outlet::send`], it waits for room in full mailboxes that let
+    /// senders wait, for as long as each mailbox says. A mailbox that refuses when it is full refuses at once, and so
+    /// does any full mailbox where the thread [must not wait](crate::OverflowPolicy::Wait).
+    ///
+    /// # Errors
+    ///
+    /// If no recipient has accepted the message, the message comes back, as at [`Outlet::send`].
+    ///
+    /// # Panics
+    ///
+    /// When the future has been polled before: then it must be polled to its end, or dropped.
+    pub fn wait(self) -> Result<(), SendError<M>> {
+        let (to, message) = self.into_unsent();
+        to.send_by(message, SendMode::Wait).1
+    }
 }
 
 impl<M: Send + 'static> Target<M> for Outlet<M> {

@@ -414,7 +414,7 @@ fn what_is_beyond_the_capacity_counts_until_it_is_handled() {
     assert!(sink.send_by(6u64, SendMode::Wait).1.is_ok());
     drop(release);
     assert_eq!(seen(&numbers, 7), (0..7).collect::<Vec<_>>());
-    assert!(sink.send(22u64).is_ok());
+    assert!(sink.send(22u64).wait().is_ok());
     assert_eq!(seen(&numbers, 1), [22]);
     assert_eq!(system.shutdown(LONG).unwrap().balance(), 0);
 }

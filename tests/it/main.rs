@@ -2,6 +2,9 @@
 
 mod adapters;
 mod ask;
+mod attach;
+#[cfg(feature = "tower")]
+mod axum;
 mod backoff;
 mod balancing;
 mod basics;
@@ -20,6 +23,7 @@ mod expired;
 mod goakt;
 #[cfg(feature = "macros")]
 mod hash_keys;
+mod hold;
 mod inbox;
 mod keyed;
 mod keyed_life;
@@ -51,6 +55,7 @@ mod net_drain;
 mod net_memory;
 mod paths;
 mod pipe;
+mod polls_within;
 mod questions;
 mod receive_timeout;
 mod references;
@@ -78,6 +83,7 @@ mod routing;
 mod scaling;
 mod scheduler_service;
 mod selection;
+mod send_future;
 mod shutdown;
 mod signals;
 mod stash;

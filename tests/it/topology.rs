@@ -415,7 +415,7 @@ fn try_send_does_not_wait_where_the_mailbox_would_let_it() {
     let refused = held.try_send(noting("second")).expect_err("full");
     assert!(matches!(refused, SendError::Full(_)));
     drop(release);
-    held.send(noting("third")).expect("there is room soon");
+    held.send(noting("third")).wait().expect("there is room soon");
     office.stage.expect(&["held Started 1", "held first", "held third"]);
     office.stage.end(&["held Stopped 1"]);
 }
@@ -447,7 +447,7 @@ fn send_reaches_all_that_have_room_before_it_waits_for_one_that_has_none() {
     full_one.try_send(noting("before")).expect("room for one");
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| outlet.send(noting("waited")));
-        free_one.send(noting("free")).expect("room");
+        free_one.send(noting("free")).wait().expect("room");
         office.stage.expect(&["free free"]);
         drop(release);
         waits.join().expect("no panic").expect("there is room in the end");
@@ -497,8 +497,8 @@ fn full_ones_are_waited_for_together_and_who_has_room_first_gets_it_first() {
     let (to, from) = channel();
     // One in the handler and one in the mailbox of each but the last.
     for actor in &slow[..2] {
-        actor.send(Ping(to.clone())).expect("room");
-        actor.send(Ping(to.clone())).expect("room");
+        actor.send(Ping(to.clone())).wait().expect("room");
+        actor.send(Ping(to.clone())).wait().expect("room");
     }
     std::thread::scope(|scope| {
         let (sent, send) = (to.clone(), &outlet);
@@ -546,8 +546,8 @@ fn a_send_with_a_limit_hands_the_message_back_when_it_is_over() {
         let mailbox = Mailbox::bounded(1).on_full(OverflowPolicy::Wait(LONG));
         let actor = office.stage.system.actor(name).mailbox(mailbox).spawn(move || Held(gate.clone()));
         let actor = actor.expect("the name is free");
-        actor.send(Order::new(0)).expect("room");
-        actor.send(Order::new(0)).expect("room");
+        actor.send(Order::new(0)).wait().expect("room");
+        actor.send(Order::new(0)).wait().expect("room");
         group.mount(&actor);
     }
     let outlet = source.outlet::<Order>();
@@ -572,7 +572,7 @@ fn a_worker_is_refused_instead_of_waiting() {
         fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
             // More than the other one could have handled meanwhile is not needed: it is told until it refuses.
             loop {
-                if let Err(refused) = self.0.send(Order::new(1)) {
+                if let Err(refused) = self.0.send(Order::new(1)).wait() {
                     self.1.send(matches!(refused, SendError::Full(_)))?;
                     return Ok(());
                 }

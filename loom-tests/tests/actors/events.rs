@@ -11,6 +11,7 @@
 use crate::support::model;
 use loom::sync::atomic::{AtomicBool as Flag, AtomicU32 as Value};
 use loom::thread;
+use pointsman::actor::StreamEvent;
 use pointsman::events::EventStream;
 use pointsman::loom_hooks::calling_dispatcher;
 use pointsman::pattern::PipeError;
@@ -251,6 +252,116 @@ fn a_wake_is_never_lost() {
         opening.join().unwrap();
         assert_eq!(handled.load(SeqCst), 1, "the result is there without any further wake");
         gate.waker.lock().unwrap().take();
+        assert_eq!(end(system).sent, 1);
+    });
+}
+
+/// Holds for a gate, and takes its value then.
+struct Holder(Gate, Arc<AtomicUsize>);
+
+impl Actor for Holder {
+    type Message = ();
+    fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
+        ctx.hold(self.0.clone(), |holder: &mut Self, value, _| {
+            holder.1.fetch_add(value as usize, SeqCst);
+            Ok(())
+        });
+        Ok(())
+    }
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
+        assert_eq!(self.1.fetch_add(1, SeqCst), 7, "the message waits");
+        Ok(())
+    }
+}
+
+// Bound 2: three threads.
+#[test]
+fn a_wake_of_a_hold_is_never_lost() {
+    model("events_hold_wakes_race", &[1, 3, 5, 16], 2, 300, || {
+        let system = system();
+        let gate = Gate { value: Arc::new(Value::new(0)), waker: Arc::default() };
+        let counted: Arc<AtomicUsize> = Arc::default();
+        let (held, count) = (gate.clone(), counted.clone());
+        // Polled once here: whoever wakes an actor runs it.
+        let holder = system.spawn(move || Holder(held.clone(), count.clone())).expect("there is room");
+        let waker = gate.waker.lock().unwrap().clone().expect("it was polled");
+        let idle = {
+            let waker = waker.clone();
+            thread::spawn(move || waker.wake())
+        };
+        let opening = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                gate.value.store(7, Relaxed);
+                waker.wake();
+            })
+        };
+        holder.tell(());
+        idle.join().unwrap();
+        opening.join().unwrap();
+        assert_eq!(
+            counted.load(SeqCst),
+            8,
+            "the hold is over, and the message handled, without any further wake"
+        );
+        gate.waker.lock().unwrap().take();
+        drop(holder);
+        let ledger = end(system);
+        assert_eq!((ledger.sent, ledger.handled), (1, 1), "{ledger}");
+    });
+}
+
+impl futures_core::Stream for Gate {
+    type Item = u32;
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Poller<'_>) -> Poll<Option<u32>> {
+        Future::poll(self, cx).map(Some)
+    }
+}
+
+/// Adds up the items of a gate, and detaches from it.
+struct Sum(Gate, Arc<AtomicUsize>, Option<pointsman::actor::StreamKey>);
+
+impl Actor for Sum {
+    type Message = StreamEvent<u32>;
+    fn started(&mut self, ctx: &mut Context<Self::Message>) -> HandlerResult {
+        self.2 = Some(ctx.attach(self.0.clone(), |event| event));
+        Ok(())
+    }
+    fn receive(&mut self, event: StreamEvent<u32>, ctx: &mut Context<Self::Message>) -> HandlerResult {
+        if let (StreamEvent::Item(item), Some(key)) = (event, self.2.take()) {
+            self.1.fetch_add(item as usize, SeqCst);
+            assert!(ctx.detach(&key));
+        }
+        Ok(())
+    }
+}
+
+// Bound 2: three threads.
+#[test]
+fn a_wake_of_a_stream_is_never_lost() {
+    model("events_stream_wakes_race", &[1, 16], 2, 300, || {
+        let system = system();
+        let gate = Gate { value: Arc::new(Value::new(0)), waker: Arc::default() };
+        let counted: Arc<AtomicUsize> = Arc::default();
+        let (stream, count) = (gate.clone(), counted.clone());
+        let sum = system.spawn(move || Sum(stream.clone(), count.clone(), None)).expect("there is room");
+        let waker = gate.waker.lock().unwrap().clone().expect("it was polled");
+        let idle = {
+            let waker = waker.clone();
+            thread::spawn(move || waker.wake())
+        };
+        let opening = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                gate.value.store(7, Relaxed);
+                waker.wake();
+            })
+        };
+        idle.join().unwrap();
+        opening.join().unwrap();
+        assert_eq!(counted.load(SeqCst), 7, "the item is handled without any further wake");
+        gate.waker.lock().unwrap().take();
+        drop(sum);
         assert_eq!(end(system).sent, 1);
     });
 }

@@ -1,5 +1,5 @@
-//! Models of a sender that waits for room in several mailboxes together, and of pushes beyond the capacity beside
-//! senders that wait. Bound 3 where nothing else is said.
+//! Models of a sender that waits for room in several mailboxes together, of senders that are futures and wait by their
+//! wakers, and of pushes beyond the capacity beside senders that wait. Bound 3 where nothing else is said.
 //!
 //! Seen to fail here, each by itself: a notification that rings no bell; a bell that is enlisted and not announced; the
 //! fence between the announcement and the look for room removed; a notification that rings bells and then wakes nobody
@@ -9,8 +9,13 @@ use crate::support::counted::{Counted, Tally};
 use crate::support::model;
 use loom::sync::Arc;
 use loom::thread;
-use pointsman::loom_hooks::mailbox::{Mailbox, NotFullNotify, Owner, Position, Ready, Refused, SystemPushed};
+use pointsman::loom_hooks::mailbox::{
+    Mailbox, NotFullNotify, Owner, Position, Ready, Refused, SystemPushed, WakerPlace,
+};
 use std::num::NonZeroUsize;
+// Only keeps memory.
+use std::sync::Arc as StdArc;
+use std::task::{Wake, Waker};
 
 type Tested = Mailbox<(), (), Counted>;
 
@@ -223,5 +228,120 @@ fn a_growing_capacity_wakes_a_sender_with_a_bell_and_one_that_waits() {
         assert_eq!(listens.join().unwrap(), 1);
         (0..3).for_each(|_| assert!(take(&mut one)));
         tally.assert_each_once(3);
+    });
+}
+
+/// The waker of a future that a thread polls.
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: StdArc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A mailbox in which only wakers wait, and one in which threads may wait, too.
+fn of_kind(has_threads: bool) -> Arc<Tested> {
+    Arc::new(Tested::bounded((), NonZeroUsize::MIN, has_threads))
+}
+
+/// As a future does: enters its waker, looks, and waits to be polled again. Returns whether the message was taken, and the
+/// waker.
+fn push_by_waker(mailbox: &Tested, message: Counted) -> (bool, StdArc<Unpark>) {
+    let alarm = StdArc::new(Unpark(thread::current()));
+    let waker = Waker::from(alarm.clone());
+    let (mut message, mut place) = (Some(message), WakerPlace::default());
+    let is_taken = loop {
+        assert!(mailbox.enter_waker(&mut place, &waker));
+        match mailbox.push(message.take().unwrap()) {
+            Ok(_) => break true,
+            Err(Refused::Full(refused)) => message = Some(refused),
+            Err(Refused::Closed(_)) => break false,
+        }
+        thread::park();
+    };
+    mailbox.leave_wakers(&mut place);
+    (is_taken, alarm)
+}
+
+fn waits_by_waker(name: &'static str, has_threads: bool) {
+    model(name, &[1, 16], 3, 10, move || {
+        let mailbox = of_kind(has_threads);
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let sender = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || push_by_waker(&mailbox, message))
+        };
+        assert!(take(&mut one));
+        let (is_taken, alarm) = sender.join().unwrap();
+        assert!(is_taken);
+        assert_eq!(StdArc::strong_count(&alarm), 1, "no waker is kept");
+        assert!(take(&mut one));
+        tally.assert_each_once(2);
+    });
+}
+
+// Bound 3: two threads.
+#[test]
+fn a_future_that_waits_gets_room_and_leaves_no_waker() {
+    waits_by_waker("room_for_all_waker", false);
+}
+
+// Bound 3: two threads.
+#[test]
+fn a_future_that_waits_beside_threads_gets_room_and_leaves_no_waker() {
+    waits_by_waker("room_for_all_waker_beside", true);
+}
+
+/// One unit of room: a future that has been woken for it and is dropped passes the wake on.
+// Bound 2: three threads.
+#[test]
+fn a_future_that_is_dropped_passes_its_wake_on() {
+    model("room_for_all_waker_dropped", &[1, 16], 2, 20, || {
+        let mailbox = of_kind(false);
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let dropped = {
+            let mailbox = mailbox.clone();
+            thread::spawn(move || {
+                let alarm = StdArc::new(Unpark(thread::current()));
+                let mut place = WakerPlace::default();
+                assert!(mailbox.enter_waker(&mut place, &Waker::from(alarm.clone())));
+                mailbox.leave_wakers(&mut place);
+                alarm
+            })
+        };
+        let waits = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || push_by_waker(&mailbox, message))
+        };
+        assert!(take(&mut one));
+        let alarm = dropped.join().unwrap();
+        assert!(waits.join().unwrap().0);
+        assert_eq!(StdArc::strong_count(&alarm), 1, "no waker is kept");
+        assert!(take(&mut one));
+        tally.assert_each_once(2);
+    });
+}
+
+// Bound 3: two threads.
+#[test]
+fn a_close_wakes_a_future_that_waits() {
+    model("room_for_all_waker_close", &[1, 6, 16], 3, 5, || {
+        let mailbox = of_kind(false);
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let sender = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || push_by_waker(&mailbox, message))
+        };
+        one.close();
+        assert!(!sender.join().unwrap().0);
+        while let pointsman::loom_hooks::mailbox::DrainStep::Message(_) = one.drain_next() {}
+        tally.assert_each_once(2);
     });
 }

@@ -196,7 +196,7 @@ pub(crate) fn refuse_at_once<M: Send + 'static>(
         // The message was routed in a circle, or a routee sent it back to its own router: all the other routees are
         // asked anyway. (A leftover of a routee comes to `select`.)
         let reason = if hops() > 1 { DeadLetterReason::Cycle } else { DeadLetterReason::Stopped };
-        (AskError::undeliverable(), reason)
+        (AskError::refused_for(reason), reason)
     } else if routees.is_empty() {
         cx.nobody_took();
         (AskError::no_routees(), DeadLetterReason::NoRoutee)
