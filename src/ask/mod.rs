@@ -23,5 +23,5 @@ pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::ask::error::{AskError, AttemptEnd};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
-pub use crate::ask::reply::{Call, ReplyTo, Request};
+pub use crate::ask::reply::{Call, ReplyTo, Request, RequestTo};
 pub use crate::core::ask_counts::ReplyCounts;

@@ -6,6 +6,7 @@ mod backoff;
 mod balancing;
 mod basics;
 mod behavior;
+mod compile_errors;
 #[cfg(feature = "config")]
 mod configuration;
 mod coordinated_shutdown;
@@ -72,7 +73,9 @@ mod scheduler_service;
 mod selection;
 mod shutdown;
 mod signals;
+mod startup;
 mod stash;
+mod stderr_log;
 mod stopping;
 mod stress;
 mod supervision;

@@ -78,7 +78,8 @@ fn links_out_of_the_package(path: &str, page: &str, patterns: &[&str]) -> Vec<St
     let out = links(page).filter(|link| {
         is_of_the_tree(link) && !patterns.iter().any(|pattern| includes(pattern, &target(path, link)))
     });
-    out.map(|link| format!("{path}: the package does not contain {link}: name the file without a link")).collect()
+    out.map(|link| format!("{path}: the package does not contain {link}: name the file without a link"))
+        .collect()
 }
 
 #[test]
@@ -116,9 +117,12 @@ fn examples_benchmarks_and_guides_are_listed() {
     let page = text(ENTRANCE);
     let mut faults = unlisted(&page, &wanted);
     // Packages of their own, which the package does not contain: named without a link.
-    let named = apart.iter().filter_map(|path| path.strip_suffix("/src/main.rs")).chain(["loom-tests/README.md"]);
+    let named =
+        apart.iter().filter_map(|path| path.strip_suffix("/src/main.rs")).chain(["loom-tests/README.md"]);
     let missing = named.filter(|name| !page.contains(&format!("`{name}`")));
-    faults.extend(missing.map(|name| format!("{ENTRANCE}: no mention of {name}: name it where its readers look")));
+    faults.extend(
+        missing.map(|name| format!("{ENTRANCE}: no mention of {name}: name it where its readers look")),
+    );
     report(&faults);
 }
 
