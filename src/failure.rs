@@ -117,9 +117,29 @@ impl Failure {
     }
 }
 
-impl<E: Error + Send + 'static> From<E> for Failure {
+/// A value that `?` makes a [`Failure`] of: any error.
+///
+/// The trait is implemented for all of them, and only there to say what is wrong where a value is none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no error, so `?` makes no failure of it",
+    label = "no error: a text becomes a failure by `.map_err(Failure::msg)?`",
+    note = "make a failure of a text: `.map_err(Failure::msg)?`; a type of your own implements `std::error::Error`"
+)]
+pub trait IntoFailure {
+    /// Makes the failure.
+    fn into_failure(self) -> Failure;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Error + Send + 'static> IntoFailure for E {
+    fn into_failure(self) -> Failure {
+        Failure::from_boxed(Box::new(self))
+    }
+}
+
+impl<E: IntoFailure> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::from_boxed(Box::new(error))
+        error.into_failure()
     }
 }
 

@@ -199,7 +199,7 @@ pub mod events {
 /// Supervision: what a parent does about a failed child.
 pub mod supervision {
     pub use crate::core::strategy::{Directive, Strategy};
-    pub use crate::failure::{Failure, FailureKind};
+    pub use crate::failure::{Failure, FailureKind, IntoFailure};
     pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
     pub use crate::settings::setting_error::SettingError;
 }

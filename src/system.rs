@@ -19,6 +19,7 @@ use crate::shutdown::coordinated::Coordinator;
 use crate::system_settings::SystemSettings;
 use crate::time::clock::{Clock, SystemClock};
 use crate::topology::config::ConfiguredGroups;
+use crate::util::stderr_log::StderrLog;
 use std::fmt;
 use std::ops::Deref;
 #[cfg(feature = "config")]
@@ -269,6 +270,23 @@ impl SystemBuilder {
         self
     }
 
+    /// Sets whether the first lines of the log go to standard error while the program has no logger of the crate `log`
+    /// installed: 5 lines each of failures of actors, of dead letters, of routers and systems that end by themselves,
+    /// and of other warnings, in one process. Default: yes.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("silent").stderr_without_logger(false).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stderr_without_logger(mut self, is_on: bool) -> Self {
+        self.settings.stderr_without_logger = is_on;
+        self
+    }
+
     /// Sets the phases of the [coordinated shutdown](crate::shutdown), instead of the default phases.
     pub fn shutdown_phases(mut self, phases: Phases) -> Self {
         self.settings.shutdown_phases = phases;
@@ -363,6 +381,7 @@ impl SystemBuilder {
             routing_logics,
             supervision,
             log_dead_letters,
+            stderr_without_logger,
             inbox_capacity,
             shutdown_phases,
             topology,
@@ -378,8 +397,10 @@ impl SystemBuilder {
         if inbox_capacity == 0 {
             return Err(BuildError::ZeroInboxCapacity);
         }
+        shutdown_phases.check()?;
+        let stderr = StderrLog { is_on: stderr_without_logger };
         let coordinator =
-            Coordinator::new(shutdown_phases).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
+            Coordinator::new(shutdown_phases, stderr).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
         let dispatchers = dispatchers.start(&name)?;
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
@@ -400,6 +421,7 @@ impl SystemBuilder {
             seed,
             clock,
             log_dead_letters,
+            stderr,
             dispatchers,
             mailboxes,
             deployments,
@@ -422,6 +444,23 @@ impl SystemBuilder {
     /// such as a circle of aliases or of phases, are errors of [`build`](Self::build).
     pub fn config(mut self, toml: &str) -> Result<Self, BuildError> {
         self.settings = crate::config::apply::apply(crate::config::apply::read(toml)?, self.settings)?;
+        Ok(self)
+    }
+
+    /// As [`config`](Self::config), from a section of a file of the program's own, which has read it. `section` is the
+    /// name of the section there; errors name the key with it: `engine.dispatcher.default.threads`.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::ConfigKey`]: a key or value in the section is wrong.
+    pub fn config_section(
+        mut self,
+        section: &str,
+        config: &crate::config::EngineConfig,
+    ) -> Result<Self, BuildError> {
+        let changed = crate::config::apply::read_table(config.as_table())
+            .and_then(|file| crate::config::apply::apply(file, self.settings));
+        self.settings = changed.map_err(|error| crate::config::apply::below(section, error))?;
         Ok(self)
     }
 

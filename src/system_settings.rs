@@ -23,6 +23,7 @@ pub(crate) struct SystemSettings {
     pub(crate) routing_logics: LogicRegistry,
     pub(crate) supervision: Strategy,
     pub(crate) log_dead_letters: DeadLetterLog,
+    pub(crate) stderr_without_logger: bool,
     pub(crate) inbox_capacity: usize,
     pub(crate) shutdown_phases: Phases,
     /// The configuration of each group, by its name.
@@ -41,6 +42,7 @@ impl SystemSettings {
             routing_logics: LogicRegistry::default(),
             supervision: Strategy::default(),
             log_dead_letters: DeadLetterLog::default(),
+            stderr_without_logger: true,
             inbox_capacity: INBOX_CAPACITY,
             shutdown_phases: Phases::default(),
             topology: Sections::default(),

@@ -200,7 +200,7 @@ impl ActorBuilder {
 }
 
 /// The recipe of an actor whose state needs no context.
-fn without_context<A: Actor, I: IntoActor<Actor = A>>(
+pub(crate) fn without_context<A: Actor, I: IntoActor<Actor = A>>(
     mut recipe: impl FnMut() -> I + Send + 'static,
 ) -> impl Recipe<A> {
     ByContext(move |_: &mut Context<A::Message>| recipe())

@@ -42,6 +42,7 @@ use crate::actor::turn::ActorTurn;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::Header;
 use crate::core::control::Control;
+use crate::core::system::SystemCore;
 use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::DrainStep;
 use crate::mailbox::system_queue::Batch;
@@ -71,6 +72,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             }
             Err(failure) => {
                 self.drop_state();
+                self.with_recipe(|recipe, _| recipe.failed_to_start(&failure));
                 self.fail(failure.during_initialization(), None);
             }
         }
@@ -496,12 +498,16 @@ impl Watchers {
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Tells the recipe the stage, if the actor still has a recipe. Most recipes do nothing here.
     pub(crate) fn reached(&mut self, stage: LifeStage) {
+        self.with_recipe(|recipe, system| recipe.reached_stage(stage, system));
+    }
+
+    fn with_recipe(&mut self, act: impl FnOnce(&mut F, &SystemCore)) {
         let system = &self.cell.owned.local.core.system;
         self.cell.recipe.with_mut(|recipe| {
             // SAFETY: as in `make_state`; the recipe cannot come back to this actor from here, since the actor's token
             // is taken.
             if let Some(recipe) = unsafe { &mut *recipe } {
-                recipe.reached_stage(stage, system);
+                act(recipe, system);
             }
         });
     }

@@ -32,6 +32,7 @@ pub(crate) mod ask_or_back; // asks of an actor that hand the request back
 pub(crate) mod builder; // describes an actor
 pub(crate) mod mailbox_choice; // the choice of its mailbox
 pub(crate) mod spawn; // creates it
+pub(crate) mod spawn_started; // creates it, and waits until it has started
 pub(crate) mod guardians; // the top of the tree
 pub(crate) mod system_end; // the end of a system
 pub(crate) mod stepping; // systems whose actors run on the thread of a test
@@ -43,10 +44,12 @@ pub use crate::actor::attach::{StreamEvent, StreamKey};
 pub use crate::actor::builder::ActorBuilder;
 pub use crate::actor::context::Context;
 pub use crate::actor::recipe::IntoActor;
+pub use crate::actor::spawn_started::StartupError;
 pub use crate::actor::stash::StashError;
 pub use crate::actor::watch::WatchError;
 pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
 pub use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 pub use crate::core::control::Terminated;
+pub use crate::core::into_message::IntoMessage;
 pub use crate::core::recipient::Recipient;
 pub use crate::core::send_future::SendFuture;

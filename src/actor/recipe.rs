@@ -16,6 +16,12 @@ pub(crate) trait Recipe<A: Actor>: Send + 'static {
     fn reached_stage(&mut self, stage: LifeStage, system: &SystemCore) {
         let _ = (stage, system);
     }
+
+    /// Tells the recipe the failure of the actor's first start, before the parent learns of it. Runs as
+    /// [`reached_stage`](Self::reached_stage) does.
+    fn failed_to_start(&mut self, failure: &Failure) {
+        let _ = failure;
+    }
 }
 
 /// A recipe from a closure.

@@ -1,6 +1,7 @@
 //! The errors of timers.
 
 use crate::core::error::SpawnError;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ pub(crate) const DELAY_MAX: Duration = Duration::from_millis(u64::MAX >> 1);
 
 /// The reason why a task was not scheduled, or a receive timeout not set.
 #[doc(alias = "ReceiveTimeoutError")]
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A repeating task has a period or delay of zero.
@@ -62,3 +63,5 @@ impl std::error::Error for ScheduleError {
         }
     }
 }
+
+debug_by_display! { ScheduleError }

@@ -24,6 +24,7 @@ use crate::path::actor_path::check_name;
 use crate::settings::deployment::Deployment;
 use crate::settings::deployment::MatchedDeployment;
 use crate::util::panic::{Guarded, drop_guarded};
+use crate::util::stderr_log::report;
 use std::any::TypeId;
 use std::mem::{ManuallyDrop, offset_of};
 use std::ptr::NonNull;
@@ -127,7 +128,7 @@ impl<M: Send + 'static> Held<M> {
         if let Some(warning) = self.warning.take() {
             // The logger is user code.
             drop_guarded(guarded(|| {
-                log::warn!(target: "pointsman", "{warning}");
+                report!(self.actor.any_local().core().system.stderr, Warning, log::Level::Warn, "{warning}");
                 Ok(())
             }));
         }

@@ -21,6 +21,7 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::ActorCore;
 use crate::core::control::{Control, Terminated};
 use crate::sync::atomic::Ordering;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 impl ActorCore {
@@ -251,12 +252,6 @@ pub struct StashError<M> {
     pub capacity: usize,
 }
 
-impl<M> fmt::Debug for StashError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StashError").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
-
 impl<M> fmt::Display for StashError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -269,3 +264,5 @@ impl<M> fmt::Display for StashError<M> {
 }
 
 impl<M> std::error::Error for StashError<M> {}
+
+debug_by_display! { StashError<M> }

@@ -17,9 +17,7 @@ use crate::core::control::Control;
 use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;
-
-/// The target of this crate's log records, except the records of dead letters.
-const LOG_TARGET: &str = "pointsman";
+use crate::util::stderr_log::report;
 
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Judges the failure of a child.
@@ -133,7 +131,7 @@ pub(crate) fn log_ignored(actor: &AnyActorRef, hook: &str, failure: &Failure) {
 fn log_failure(level: log::Level, actor: &AnyActorRef, what: &str, failure: &Failure) {
     // The logger and the text of the cause are user code.
     let _ = guarded(|| {
-        log::log!(target: LOG_TARGET, level, "{} {what}: {failure}", actor.path());
+        report!(actor.core().system.stderr, Failure, level, "{} {what}: {failure}", actor.path());
         Ok(())
     });
 }

@@ -6,7 +6,10 @@ use crate::core::system::{End, SystemCore};
 use crate::dispatch::stepping::left_to_wait;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
+use crate::util::panic::quietly;
 use crate::util::reclaim;
+use crate::util::stderr_log::report;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The role of a hidden actor, and the actor that it works for.
@@ -130,14 +133,21 @@ impl SystemCore {
         match self.shut_down(deadline) {
             Ok(()) => return,
             Err(ShutdownError::Stuck { actors, .. }) => {
-                eprintln!("pointsman: system {:?} dropped with actors still running: {actors:?}", self.name);
+                self.report_drop(format_args!("was dropped with actors still running: {actors:?}"));
                 // The end of the tree, which would report this, may never come.
                 self.extensions.each(|feature| feature.abandoned(&self.name));
             }
-            // The system ends in the background.
-            Err(ShutdownError::OwnThread) => {}
+            Err(ShutdownError::OwnThread) => self.report_drop(format_args!(
+                "was dropped on a thread that may not wait for its actors, such as in a handler, and ends in the \
+                 background; keep the `System` where the program waits, and a `SystemRef` elsewhere"
+            )),
         }
         self.end_in_background();
+    }
+
+    fn report_drop(&self, text: fmt::Arguments<'_>) {
+        // The logger is user code.
+        quietly(|| report!(self.stderr, End, log::Level::Warn, "system {:?} {text}", self.name));
     }
 
     /// Returns the paths of actors that have not ended, deepest first where it matters: the leaves of the remaining

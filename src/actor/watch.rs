@@ -3,6 +3,7 @@
 use crate::actor::context::Context;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Terminated};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::drop_guarded;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -33,17 +34,6 @@ impl<N> WatchError<N> {
     }
 }
 
-impl<N> fmt::Debug for WatchError<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WatchError::NoActor { .. } => f.write_str("NoActor { .. }"),
-            WatchError::OtherNotice { watched, .. } => {
-                write!(f, "OtherNotice {{ watched: {watched:?}, .. }}")
-            }
-        }
-    }
-}
-
 impl<N> fmt::Display for WatchError<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,6 +48,8 @@ impl<N> fmt::Display for WatchError<N> {
 }
 
 impl<N> std::error::Error for WatchError<N> {}
+
+debug_by_display! { WatchError<N> }
 
 impl<M: Send + 'static> Context<M> {
     /// Asks for one [`Terminated`] when `actor` has ended for good. The notice comes at once if the actor has ended

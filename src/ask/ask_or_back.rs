@@ -4,6 +4,7 @@ use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
 use crate::ask::reply::{Call, Request};
 use crate::core::actor_ref::ActorRef;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,12 +21,6 @@ pub struct AskFailedWith<Q> {
     pub message: Q,
 }
 
-impl<Q> fmt::Debug for AskFailedWith<Q> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatusFailure").field("error", &self.error).finish_non_exhaustive()
-    }
-}
-
 impl<Q> fmt::Display for AskFailedWith<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was not answered: {}", std::any::type_name::<Q>(), self.error)
@@ -37,6 +32,8 @@ impl<Q> std::error::Error for AskFailedWith<Q> {
         Some(&self.error)
     }
 }
+
+debug_by_display! { AskFailedWith<Q> }
 
 /// An answer on its way, or the request back; like [`Ask`].
 #[must_use = "an ask that is dropped is given up; use `tell` if no answer is wanted"]

@@ -4,14 +4,14 @@ use crate::ask::ask;
 use crate::ask::ask::Ask;
 use crate::ask::ask_clock::{AskClock, Asked};
 use crate::ask::error::AskError;
-use crate::ask::reply::{Call, ReplyTo, Request};
+use crate::ask::reply::{ReplyTo, Request, RequestTo};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::deferred_send;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Sends a request and returns its answer on the way. The answer is a [`Future`] under any executor; a thread can
     /// also [`wait`](Ask::wait) for it. The request is sent at once; [`within`](Ask::within) sets a deadline. The
-    /// actor's messages must be made from the call: `M: From<Call<Q>>`, which `#[derive(Message)]` implements.
+    /// actor's messages must take the [call](crate::Call): `M: From<Call<Q>>`, which `#[derive(Message)]` implements.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -35,17 +35,15 @@ impl<M: Send + 'static> ActorRef<M> {
     /// ```
     pub fn ask<Q>(&self, request: Q) -> Ask<Q::Reply>
     where
-        Q: Request,
-        M: From<Call<Q>>,
+        Q: Request + RequestTo<M>,
     {
-        self.ask_with(|reply_to| M::from(Call::new(request, reply_to)))
+        self.ask_with(|reply_to| request.into_call(reply_to))
     }
 
     /// Asks as [`ask`](Self::ask) does, with a timeout, which is checked first: nothing is sent when it is zero.
     pub fn ask_within<Q>(&self, request: Q, deadline: std::time::Duration) -> Ask<Q::Reply>
     where
-        Q: Request,
-        M: From<Call<Q>>,
+        Q: Request + RequestTo<M>,
     {
         if deadline.is_zero() {
             return ask::failed(AskError::NoTime, self.ask_clock());

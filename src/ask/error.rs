@@ -5,6 +5,7 @@ use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::dead_letters::is_unread;
 use crate::core::error::SendError;
 use crate::path::actor_path::ActorPath;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ impl fmt::Display for Named<'_> {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 #[doc(alias = "AskTarget")]
 #[doc(alias = "RequestError")]
@@ -269,6 +270,8 @@ impl fmt::Display for AskError {
 }
 
 impl std::error::Error for AskError {}
+
+debug_by_display! { AskError }
 
 impl PartialEq for AskError {
     fn eq(&self, other: &Self) -> bool {

@@ -27,7 +27,7 @@ pub use crate::ask::call_error::{CallError, FlatAsk, flatten};
 pub use crate::ask::error::{AskError, AttemptEnd, NoReplyCause};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
-pub use crate::ask::reply::{Call, ReplyTo, Request};
+pub use crate::ask::reply::{Call, ReplyTo, Request, RequestTo};
 #[cfg(feature = "tower")]
 pub use crate::ask::service::ActorService;
 pub use crate::core::ask_counts::ReplyCounts;

@@ -25,6 +25,11 @@ use std::task::Waker;
 ///     type Reply = Option<String>;
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no request",
+    label = "`{Self}` does not say what it is answered with",
+    note = "implement it: `impl Request for {Self} {{ type Reply = …; }}`; what has no answer is sent by `tell`"
+)]
 pub trait Request: Send + 'static {
     /// The type of the answer.
     type Reply: Send + 'static;
@@ -35,6 +40,28 @@ pub trait Request: Send + 'static {
     fn is_success(reply: &Self::Reply) -> bool {
         let _ = reply;
         true
+    }
+}
+
+/// A request that an actor of messages `M` can be [asked](crate::ActorRef::ask): `M` is [made](From) from its
+/// [`Call`].
+///
+/// The trait is implemented for all of them, and only there to say what is wrong where a request is none.
+#[diagnostic::on_unimplemented(
+    message = "an actor whose message is `{M}` cannot be asked `{Self}`",
+    label = "no variant of `{M}` takes the request `{Self}`",
+    note = "add a variant that holds a `Call<{Self}>` and derive `Message`, or implement `From<Call<{Self}>>` for `{M}`"
+)]
+pub trait RequestTo<M>: Request {
+    /// Makes the message.
+    fn into_call(self, reply_to: ReplyTo<Self::Reply>) -> M;
+}
+
+#[diagnostic::do_not_recommend]
+impl<Q: Request, M: From<Call<Q>>> RequestTo<M> for Q {
+    #[inline]
+    fn into_call(self, reply_to: ReplyTo<Q::Reply>) -> M {
+        M::from(Call::new(self, reply_to))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::mailbox::kind::{Mailbox, OverflowPolicy};
 use crate::routing::settings::check::check_deployment;
 use crate::settings::build_error::BuildError;
 use crate::settings::deployment::Deployment;
+use crate::settings::phases::Phases;
 use crate::system_settings::SystemSettings;
 use crate::util::values::Section;
 use serde::de::{DeserializeOwned, Error as _};
@@ -27,9 +28,27 @@ pub(crate) fn read(toml: &str) -> Result<Said, BuildError> {
         .map_err(|error| BuildError::config_key(key::whole(error.path()), error.inner().message()))
 }
 
+/// Reads a table that has the contents of a file.
+pub(crate) fn read_table(table: &toml::Table) -> Result<Said, BuildError> {
+    serde_path_to_error::deserialize(table.clone())
+        .map_err(|error| BuildError::config_key(key::whole(error.path()), error.inner().message()))
+}
+
+/// Adds the section around them to the keys in an error.
+pub(crate) fn below(section: &str, error: BuildError) -> BuildError {
+    match error {
+        BuildError::ConfigKey { key, fault } if key.is_empty() => BuildError::config_key(section, fault),
+        BuildError::ConfigKey { key, fault } if !section.is_empty() => {
+            BuildError::config_key(format!("{section}.{key}"), fault)
+        }
+        error => error,
+    }
+}
+
 pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSettings, BuildError> {
     settings.seed = file.seed.unwrap_or(settings.seed);
     settings.inbox_capacity = file.inbox_capacity.unwrap_or(settings.inbox_capacity);
+    settings.stderr_without_logger = file.stderr_without_logger.unwrap_or(settings.stderr_without_logger);
     settings.supervision = supervision(&file.supervision, settings.supervision)?;
     settings.log_dead_letters = changed("dead-letters", &settings.log_dead_letters, file.dead_letters)?;
     for (name, section) in &file.mailbox {
@@ -47,7 +66,7 @@ pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSe
     for (pattern, section) in file.deployment {
         settings = deployment(&pattern, section, settings)?;
     }
-    settings.shutdown_phases = changed("shutdown", &settings.shutdown_phases, file.shutdown)?;
+    settings.shutdown_phases = shutdown(&settings.shutdown_phases, file.shutdown)?;
     for (name, table) in file.topology {
         let section = GroupConfig::of(table)
             .map_err(|fault| BuildError::config_key(format!("topology.{}", key::part(&name)), fault))?;
@@ -70,6 +89,25 @@ fn changed<T: Serialize + DeserializeOwned>(
         let key = if key.is_empty() { at.to_owned() } else { format!("{at}.{key}") };
         BuildError::config_key(key, error.inner().message())
     })
+}
+
+/// Changes the phases of the coordinated shutdown. A new phase has a place among the others; a section of a name that is
+/// mistyped has none.
+fn shutdown(known: &Phases, section: Section) -> Result<Phases, BuildError> {
+    let said = section.0.get("phase").and_then(Toml::as_table).map(toml::Table::keys);
+    let said: Vec<String> = said.into_iter().flatten().cloned().collect();
+    let phases = changed("shutdown", known, section)?;
+    let known = known.known();
+    match said.into_iter().find(|name| !known.contains(name) && !phases.is_connected(name)) {
+        Some(name) => Err(BuildError::config_key(
+            format!("shutdown.phase.{}", key::part(&name)),
+            format!(
+                "no such phase: must be one of {}; a phase of your own has `depends-on`, or another depends on it",
+                known.join(", ")
+            ),
+        )),
+        None => Ok(phases),
+    }
 }
 
 /// Changes the settings of the actors at this pattern.

@@ -18,6 +18,8 @@ pub(crate) struct File<DeadLetters, Dispatcher, Deployment, Shutdown> {
     pub seed: Option<u64>,
     #[serde(default, with = "Count")]
     pub inbox_capacity: Option<usize>,
+    #[serde(default)]
+    pub stderr_without_logger: Option<bool>,
     #[serde(default, deserialize_with = "crate::util::values::section")]
     pub supervision: SupervisionSection,
     #[serde(default)]

@@ -13,6 +13,7 @@
 
 // Files:
 //
+// * `engine_config.rs`: settings within a file of the program's own
 // * `file.rs`: the sections, and the keys of those that are no settings of their own
 // * `key.rs`: how errors name a key
 // * `error.rs`: how a fault becomes an error
@@ -22,7 +23,10 @@
 // Most settings read and write themselves, by `util/values.rs`.
 
 pub(crate) mod apply;
+pub(crate) mod engine_config;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod print;
+
+pub use crate::config::engine_config::EngineConfig;

@@ -54,6 +54,7 @@ impl Settings {
         let file = File {
             seed: Some(settings.seed),
             inbox_capacity: Some(settings.inbox_capacity),
+            stderr_without_logger: Some(settings.stderr_without_logger),
             supervision: supervision(&settings.supervision, &mut notes),
             dead_letters: settings.log_dead_letters.clone(),
             dispatcher: dispatchers,

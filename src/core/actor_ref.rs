@@ -2,6 +2,7 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::into_message::IntoMessage;
 use crate::core::pending_send::PendingSend;
 use crate::core::{deferred_send, recipient};
 
@@ -109,8 +110,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// message that cannot be delivered is a dead letter, counted and shown to
     /// [`dead_letters`](crate::SystemRef::dead_letters).
     #[inline]
-    pub fn tell(&self, message: impl Into<M>) {
-        self.send_undeferred(message.into()).unwrap_or_else(|refused| self.dead_letter(refused));
+    pub fn tell(&self, message: impl IntoMessage<M>) {
+        self.send_undeferred(message.into_message()).unwrap_or_else(|refused| self.dead_letter(refused));
     }
 
     /// Sends a message, and gets it back if it is not accepted.
@@ -137,8 +138,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// A keyed [group](crate::group::Group) returns [`SendError::Discarded`], whether the message comes to the group
     /// directly or through a router, when its key router names no key for the message.
     #[inline]
-    pub fn try_tell(&self, message: impl Into<M>) -> Result<(), SendError<M>> {
-        self.send_undeferred(message.into()).inspect_err(|_| {
+    pub fn try_tell(&self, message: impl IntoMessage<M>) -> Result<(), SendError<M>> {
+        self.send_undeferred(message.into_message()).inspect_err(|_| {
             if let Some(system) = self.system() {
                 system.ledger().for_this_thread().handed_back(1);
             }

@@ -8,6 +8,7 @@ use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::{ActorPath, Name};
 use crate::sync::atomic::Ordering;
 use crate::time::timers::TickTarget;
+use crate::util::debug_by_display::debug_by_display;
 use std::any::TypeId;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -277,7 +278,7 @@ unsafe impl Send for AnyActorRef {}
 unsafe impl Sync for AnyActorRef {}
 
 /// The error of a typed reference to an actor that takes another type of message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct WrongType {
     /// The actor.
     pub path: ActorPath,
@@ -294,6 +295,8 @@ impl fmt::Display for WrongType {
 }
 
 impl std::error::Error for WrongType {}
+
+debug_by_display! { WrongType }
 
 const _: () = {
     assert!(size_of::<Option<AnyActorRef>>() == size_of::<usize>());

@@ -2,6 +2,7 @@
 
 use crate::sync::{Mutex, lock};
 use crate::time::clock::Clock;
+use crate::util::stderr_log::{Notice, StderrLog};
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -81,6 +82,7 @@ impl Default for DeadLetterLog {
 pub(crate) struct LetterLog {
     system: String,
     settings: DeadLetterLog,
+    stderr: StderrLog,
     clock: StdArc<dyn Clock>,
     count: Mutex<Count>,
 }
@@ -107,27 +109,39 @@ enum Verdict {
 }
 
 impl LetterLog {
-    pub(crate) fn new(system: String, settings: DeadLetterLog, clock: StdArc<dyn Clock>) -> Self {
-        Self { system, settings, clock, count: Mutex::new(Count::default()) }
+    pub(crate) fn new(
+        system: String,
+        settings: DeadLetterLog,
+        stderr: StderrLog,
+        clock: StdArc<dyn Clock>,
+    ) -> Self {
+        Self { system, settings, stderr, clock, count: Mutex::new(Count::default()) }
     }
 
-    /// Returns whether any logger reads the lines.
+    /// Returns whether any logger reads the lines, or standard error takes them instead.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
-        self.settings.count_max != Some(0) && log::max_level() >= log::LevelFilter::Info
+        self.settings.count_max != Some(0)
+            && (log::max_level() >= log::LevelFilter::Info || self.stderr.takes(Notice::DeadLetter))
     }
 
     /// Logs a letter, if the settings allow it now. Calls the user's logger and clock.
     pub(crate) fn note(&self, letter: &dyn fmt::Display, is_ending: bool) {
-        if !self.is_read()
-            || (is_ending && !self.settings.during_shutdown)
-            || !log::log_enabled!(target: TARGET, log::Level::Info)
-        {
+        if !self.is_read() || (is_ending && !self.settings.during_shutdown) {
+            return;
+        }
+        let system = &self.system;
+        self.stderr.write(
+            Notice::DeadLetter,
+            log::Level::Info,
+            format_args!("dead letter in system {system:?}: {letter}"),
+        );
+        if !log::log_enabled!(target: TARGET, log::Level::Info) {
             return;
         }
         let now = self.clock.now();
         let verdict = lock(&self.count).judge(&self.settings, now);
-        let Self { system, settings, .. } = self;
+        let settings = &self.settings;
         match verdict {
             Verdict::Silence => {}
             Verdict::Say => log::info!(target: TARGET, "system {system:?}: {letter}"),

@@ -3,6 +3,7 @@
 use crate::core::dead_letter::DeadLetter;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, lock};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::{Guarded, quietly};
 use std::any::Any;
 use std::any::TypeId;
@@ -11,7 +12,7 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 
 /// The error of a second sink for the same type of message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterSinkExists {
     /// The name of the type.
@@ -29,6 +30,8 @@ impl fmt::Display for DeadLetterSinkExists {
 }
 
 impl std::error::Error for DeadLetterSinkExists {}
+
+debug_by_display! { DeadLetterSinkExists }
 
 /// The marks and sinks of a system, by types of messages.
 #[derive(Default)]

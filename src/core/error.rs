@@ -4,6 +4,7 @@ use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
 use crate::settings::setting_error::SettingError;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::time::Duration;
 
@@ -70,22 +71,6 @@ impl<M> SendError<M> {
     }
 }
 
-impl<M> fmt::Debug for SendError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SendError::Full(_) => f.write_str("Full(..)"),
-            SendError::Closed(_) => f.write_str("Closed(..)"),
-            SendError::NoRoutee(_) => f.write_str("NoRoutee(..)"),
-            SendError::Cycle(_) => f.write_str("Cycle(..)"),
-            SendError::NoRoute(_) => f.write_str("NoRoute(..)"),
-            SendError::Discarded(_) => f.write_str("Discarded(..)"),
-            SendError::BadPick { index, routees, .. } => {
-                write!(f, "BadPick {{ index: {index}, routees: {routees}, .. }}")
-            }
-        }
-    }
-}
-
 impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,8 +98,10 @@ impl<M> fmt::Display for SendError<M> {
 
 impl<M> std::error::Error for SendError<M> {}
 
+debug_by_display! { SendError<M> }
+
 /// The reason why an actor could not be created.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The name breaks the rules for names.
@@ -323,6 +310,8 @@ impl std::error::Error for SpawnError {
     }
 }
 
+debug_by_display! { SpawnError }
+
 impl From<NameError> for SpawnError {
     fn from(error: NameError) -> Self {
         SpawnError::Name(error)
@@ -330,7 +319,6 @@ impl From<NameError> for SpawnError {
 }
 
 /// The reason why a system did not end in time.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ShutdownError {
     /// Some actors were still running when the deadline passed.
@@ -360,3 +348,5 @@ impl fmt::Display for ShutdownError {
 }
 
 impl std::error::Error for ShutdownError {}
+
+debug_by_display! { ShutdownError }

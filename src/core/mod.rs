@@ -1,6 +1,7 @@
 //! The core that every feature rests on: references, the cell of an actor, control, waiting sends, the ledger, and the
 //! state that all actors of a system share. It names no feature.
 
+pub(crate) mod into_message; // values that can be sent to an actor
 pub(crate) mod accounting;
 pub(crate) mod actor_ref; // ActorRef<M>: tell, try_tell
 pub(crate) mod tell_many; // ActorRef<M>: tell_many

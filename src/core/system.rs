@@ -27,6 +27,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{CachePadded, Condvar, Mutex, lock};
 use crate::time::clock::Clock;
 use crate::time::timers::Timers;
+use crate::util::stderr_log::StderrLog;
 use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(crate) struct Parts {
     pub seed: u64,
     pub clock: StdArc<dyn Clock>,
     pub log_dead_letters: DeadLetterLog,
+    pub stderr: StderrLog,
     pub dispatchers: Dispatchers,
     pub mailboxes: Mailboxes,
     pub deployments: Deployments,
@@ -51,6 +53,7 @@ pub(crate) struct Parts {
 pub(crate) struct SystemCore {
     pub(crate) name: String,
     seed: u64,
+    pub(crate) stderr: StderrLog,
     pub(crate) counters: Counters,
     pub(crate) events: EventStream,
     pub(crate) dead_letters: DeadLetters,
@@ -150,12 +153,22 @@ impl fmt::Debug for SystemRef {
 impl SystemCore {
     /// Makes a system whose threads run; its tree of actors must still be made.
     pub(crate) fn new(parts: Parts) -> StdArc<Self> {
-        let Parts { name, seed, clock, log_dead_letters, dispatchers, mailboxes, deployments, extensions } =
-            parts;
+        let Parts {
+            name,
+            seed,
+            clock,
+            log_dead_letters,
+            stderr,
+            dispatchers,
+            mailboxes,
+            deployments,
+            extensions,
+        } = parts;
         let events = EventStream::default();
-        let letter_log = LetterLog::new(name.clone(), log_dead_letters, clock.clone());
+        let letter_log = LetterLog::new(name.clone(), log_dead_letters, stderr, clock.clone());
         StdArc::new(Self {
             seed,
+            stderr,
             counters: Counters::new(),
             dead_letters: DeadLetters::new(events.clone(), letter_log),
             events,

@@ -21,6 +21,7 @@ use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use crate::util::panic::drop_guarded;
 use crate::util::reclaim;
+use crate::util::stderr_log::report;
 use std::any::Any;
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroUsize;
@@ -323,7 +324,8 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
 
     pub(crate) fn log(&self, error: &SpawnError) {
         let _ = crate::failure::guarded(|| {
-            log::error!(target: "pointsman", "{}: an actor could not be created: {error}", self.head.path());
+            let (stderr, head) = (self.head.core().system.stderr, self.head.path());
+            report!(stderr, Warning, log::Level::Error, "{head}: an actor could not be created: {error}");
             Ok(())
         });
     }

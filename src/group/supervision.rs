@@ -21,6 +21,7 @@ use crate::group::restart_policy::{When, WhileRestarting};
 use crate::group::state::{GroupState, KeySlot};
 use crate::sync::lock;
 use crate::util::panic::drop_guarded;
+use crate::util::stderr_log::report;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ impl<M: Send + 'static, K: GroupKey> GroupSupervisor<M, K> {
 fn log_failure(child: &AnyActorRef, failure: &Failure) {
     // The logger and the text of the cause are user code.
     let _ = guarded(|| {
-        log::error!(target: "pointsman", "{} failed: {failure}", child.path());
+        report!(child.core().system.stderr, Failure, log::Level::Error, "{} failed: {failure}", child.path());
         Ok(())
     });
 }

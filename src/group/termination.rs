@@ -9,6 +9,7 @@ use crate::failure::guarded;
 use crate::group::key::GroupKey;
 use crate::group::state::{GroupPhase, GroupState, Termination};
 use crate::util::panic::drop_guarded;
+use crate::util::stderr_log::report;
 
 impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
     /// Ends the group: see [`Group::terminate`](crate::group::Group::terminate).
@@ -43,7 +44,14 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             actor.close_and_end();
             // The logger and the text of the cause are user code.
             let logged = guarded(|| {
-                log::error!(target: "pointsman", "{} could not be told to end: {failure}", actor.path());
+                let stderr = actor.core().system.stderr;
+                report!(
+                    stderr,
+                    Warning,
+                    log::Level::Error,
+                    "{} could not be told to end: {failure}",
+                    actor.path()
+                );
                 Ok(())
             });
             drop_guarded((logged, failure));

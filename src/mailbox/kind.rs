@@ -2,6 +2,7 @@
 
 use crate::mailbox::mailbox;
 use crate::mailbox::priority::{Key, PriorityOrder, Shape};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::Guarded;
 use std::any::{Any, type_name};
 use std::fmt;
@@ -517,7 +518,7 @@ pub(crate) mod choice {
 }
 
 /// A fault of the mailbox that an actor was to have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MailboxFault {
     /// The mailbox is bounded with capacity 0.
@@ -626,3 +627,5 @@ impl fmt::Display for MailboxFault {
 }
 
 impl std::error::Error for MailboxFault {}
+
+debug_by_display! { MailboxFault }

@@ -7,6 +7,7 @@ use crate::net::linger::Lingering;
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
 use crate::net::socket::Socket;
+use crate::util::debug_by_display::debug_by_display;
 use mio::Interest;
 use std::fmt;
 use std::io;
@@ -100,7 +101,7 @@ pub enum ReadOutcome {
 }
 
 /// The reason why a connection is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Closed {
     /// The peer reset it, or closed it while bytes were on their way to it.
@@ -131,6 +132,8 @@ impl fmt::Display for Closed {
 }
 
 impl std::error::Error for Closed {}
+
+debug_by_display! { Closed }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteEnd {

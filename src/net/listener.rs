@@ -24,6 +24,7 @@ use crate::net::socket::{ListenSocket, Socket, SocketAddress};
 use crate::settings::deployment::ListenerSettings;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::Guarded;
 use mio::Interest;
 use std::fmt;
@@ -119,7 +120,6 @@ struct Shared {
 }
 
 /// The reason why there is no listener.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
     /// The operating system does not let us listen there: the port or path is in use, the address is not
@@ -171,6 +171,8 @@ impl std::error::Error for ListenError {
         }
     }
 }
+
+debug_by_display! { ListenError }
 
 impl From<SpawnError> for ListenError {
     fn from(error: SpawnError) -> Self {

@@ -1,9 +1,10 @@
 //! Errors of paths, selections and names.
 
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 /// A text is no path, or no selection; the error names the wrong part and its position.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathError {
     /// The whole text.
@@ -89,9 +90,11 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
+debug_by_display! { PathError }
+
 /// An actor cannot have this name.
 #[doc(alias = "NameFault")]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
     /// The name is empty.
@@ -137,3 +140,5 @@ impl fmt::Display for NameError {
 }
 
 impl std::error::Error for NameError {}
+
+debug_by_display! { NameError }

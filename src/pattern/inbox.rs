@@ -22,7 +22,9 @@ use crate::core::extensions::Extension;
 use crate::core::system::SystemRef;
 use crate::failure::guarded;
 use crate::sync::HashMap;
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::{Guarded, drop_guarded, quietly};
+use crate::util::stderr_log::report;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -359,8 +361,10 @@ impl<M: Send + 'static> InboxActor<M> {
             let (path, capacity) = (ctx.path(), self.capacity);
             // The logger is user code.
             quietly(|| {
-                log::warn!(
-                    target: "pointsman",
+                report!(
+                    ctx.system().core().stderr,
+                    Warning,
+                    log::Level::Warn,
                     "system {:?}: inbox {path} is full with {capacity} messages and drops further ones: receive more \
                      often, or give it a larger capacity",
                     ctx.system().name()
@@ -403,7 +407,7 @@ impl<M: Send + 'static> Actor for InboxActor<M> {
 }
 
 /// The reason why an inbox gave no message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InboxError {
     /// No message came in time.
@@ -443,3 +447,5 @@ impl fmt::Display for InboxError {
 }
 
 impl std::error::Error for InboxError {}
+
+debug_by_display! { InboxError }

@@ -23,7 +23,9 @@ use crate::core::polls_within::PollsWithin;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::{Failure, guarded};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::{Guarded, quietly};
+use crate::util::stderr_log::report;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
@@ -33,7 +35,7 @@ use std::task::{self, Poll, Wake, Waker};
 const BLOCKING: &str = "blocking";
 
 /// The reason why a piped future or closure has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PipeError {
     /// The future or closure panicked.
@@ -64,6 +66,7 @@ impl<E> From<PipeError> for CallError<E> {
         }
     }
 }
+debug_by_display! { PipeError }
 
 impl<M: Send + 'static> Context<M> {
     /// Runs a future on the default dispatcher; its result arrives here as the message that `wrap` makes of it. The
@@ -327,7 +330,10 @@ where
             Ok(message) => target.tell(message),
             // The logger is user code.
             Err(failure) => quietly(|| {
-                log::warn!(
+                report!(
+                    ctx.system().core().stderr,
+                    Warning,
+                    log::Level::Warn,
                     "system {:?}: the result of a piped future is lost: the function that makes the message for {} {}",
                     ctx.system().name(),
                     target.path(),

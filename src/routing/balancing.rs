@@ -131,7 +131,7 @@ impl RouterBuilder {
     ///
     /// No other logic can be chosen:
     ///
-    /// ```compile_fail,E0599
+    /// ```compile_fail,E0277
     /// # use pointsman::prelude::*;
     /// # use pointsman::routing::Random;
     /// # struct Worker;

@@ -122,7 +122,7 @@ pub use crate::routing::logics::scatter_gather::ScatterGatherFirstCompleted;
 pub use crate::routing::logics::smallest_mailbox::SmallestMailbox;
 pub use crate::routing::logics::tail_chopping::TailChopping;
 pub use crate::routing::logics::two_choices::TwoChoices;
-pub use crate::routing::plan::RouterPlan;
+pub use crate::routing::plan::{ReplaceableLogic, RouterPlan};
 pub use crate::routing::resizer::loads::RouteeLoads;
 pub use crate::routing::resizer::resizer::Resizer;
 pub use crate::routing::route_context::RouteContext;

@@ -171,14 +171,28 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             is_from_config: false,
         }
     }
-
-    /// Routes by this logic instead of [`RoundRobin`].
-    pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N> {
-        self.map_logic(|_| logic)
-    }
 }
 
+/// A plan's logic in whose place another may be chosen: that with which pools and groups begin.
+#[diagnostic::on_unimplemented(
+    message = "a router that routes by `{Self}` takes no other logic",
+    label = "its logic is chosen already",
+    note = "a balancing pool has a queue that its routees share, and no logic: `pool` makes a pool for this one; \
+            otherwise call `logic` once"
+)]
+pub trait ReplaceableLogic {}
+
+impl ReplaceableLogic for RoundRobin {}
+
 impl<M: Send + 'static, L> RouterPlan<M, L> {
+    /// Routes by this logic instead of [`RoundRobin`].
+    pub fn logic<N: RoutingLogic<M>>(self, logic: N) -> RouterPlan<M, N>
+    where
+        L: ReplaceableLogic,
+    {
+        self.map_logic(|_| logic)
+    }
+
     /// The same plan with the logic that `change` makes of its logic.
     pub(crate) fn map_logic<N>(self, change: impl FnOnce(L) -> N) -> RouterPlan<M, N> {
         let fault =

@@ -1,9 +1,9 @@
 //! The reasons for which a pool of threads cannot be started or joined.
 
+use crate::util::debug_by_display::debug_by_display;
 use std::{error, fmt, io};
 
 /// The reason for which threads could not be started.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The number of threads is 0 or above the bound.
@@ -67,7 +67,7 @@ impl PartialEq for StartError {
 }
 
 /// The reason for which threads could not be joined.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum JoinError {
     /// The caller is one of the threads, which cannot wait for itself.
@@ -105,6 +105,8 @@ impl error::Error for StartError {
     }
 }
 
+debug_by_display! { StartError }
+
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -116,3 +118,5 @@ impl fmt::Display for JoinError {
 }
 
 impl error::Error for JoinError {}
+
+debug_by_display! { JoinError }

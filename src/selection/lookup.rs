@@ -9,6 +9,7 @@ use crate::path::actor_path::{ActorPath, Name};
 use crate::path::error::{PathError, PathFault};
 use crate::selection::empty_ref::DEAD_LETTERS;
 use crate::selection::selection::Selection;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::sync::Arc as StdArc;
 
@@ -116,7 +117,7 @@ impl SystemCore {
 
 /// A path leads to no actor, or not to a single one, or a selection to none that answers.
 #[doc(alias("ActorNotFound", "WildcardError"))]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
     /// The text is no path, or a path in another system.
@@ -200,6 +201,8 @@ impl std::error::Error for LookupError {
         }
     }
 }
+
+debug_by_display! { LookupError }
 
 impl From<PathError> for LookupError {
     fn from(error: PathError) -> Self {

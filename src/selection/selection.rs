@@ -12,6 +12,7 @@ use crate::path::actor_path::{ActorPath, PARENT, bad_character, elements, parse_
 use crate::path::address::SystemAddress;
 use crate::path::error::{PathError, PathFault};
 use crate::sync::HashSet;
+use crate::util::debug_by_display::debug_by_display;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -439,19 +440,6 @@ impl<M> SelectError<M> {
     }
 }
 
-impl<M> fmt::Debug for SelectError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SelectError::Wildcard { selection, .. } => {
-                f.debug_struct("Wildcard").field("selection", selection).finish_non_exhaustive()
-            }
-            SelectError::OtherType { actor, .. } => {
-                f.debug_struct("OtherType").field("actor", actor).finish_non_exhaustive()
-            }
-        }
-    }
-}
-
 impl<M> fmt::Display for SelectError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -464,6 +452,8 @@ impl<M> fmt::Display for SelectError<M> {
 }
 
 impl<M> std::error::Error for SelectError<M> {}
+
+debug_by_display! { SelectError<M> }
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {

@@ -4,11 +4,11 @@ use crate::dispatch::dispatcher::DispatcherKind;
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 /// The reason why a system could not be started, or why a configuration was not accepted. The error of a key names the
 /// key, its value, and the allowed values.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The system's name breaks the rules: a letter or digit first, then letters, digits, `-` and `_`.
@@ -140,6 +140,15 @@ pub enum BuildError {
         /// The names, each depending on the next; the last is the first again.
         cycle: Vec<String>,
     },
+    /// A phase of the coordinated shutdown is named, and no setting describes it.
+    UnknownPhase {
+        /// The name.
+        phase: String,
+        /// The phase that depends on it; `None` where [`Phases::change`](crate::shutdown::Phases::change) names it.
+        named_by: Option<String>,
+        /// The phases that exist.
+        known: Vec<String>,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -217,6 +226,18 @@ impl fmt::Display for BuildError {
             BuildError::PhaseCycle { cycle } => {
                 write!(f, "shutdown phases depend on each other: {}; drop one of these", cycle.join(" -> "))
             }
+            BuildError::UnknownPhase { phase, named_by, known } => {
+                write!(f, "shutdown phase {phase:?}")?;
+                if let Some(named_by) = named_by {
+                    write!(f, ", which {named_by:?} depends on,")?;
+                }
+                write!(
+                    f,
+                    " is unknown: must be one of {}; a phase of your own is described by `Phases::phase`, or in a section \
+                     of its own in the configuration",
+                    known.join(", ")
+                )
+            }
         }
     }
 }
@@ -238,3 +259,5 @@ impl std::error::Error for BuildError {
         }
     }
 }
+
+debug_by_display! { BuildError }

@@ -1,5 +1,6 @@
 //! A coordinated shutdown has phases, whose order follows from their dependencies.
 
+use crate::settings::build_error::BuildError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -71,7 +72,8 @@ impl Phase {
         Self { depends_on: Vec::new(), timeout: TIMEOUT_DEFAULT, recover: true, enabled: true }
     }
 
-    /// Runs the phase after the phase of this name. A phase that no setting describes has the defaults.
+    /// Runs the phase after the phase of this name, which [`build`](crate::SystemBuilder::build) refuses if no setting
+    /// describes it.
     pub fn after(mut self, phase: &str) -> Self {
         self.depends_on.push(phase.to_owned());
         self
@@ -133,6 +135,9 @@ pub struct Phases {
         serde(rename = "phase", deserialize_with = "crate::util::values::named_sections")
     )]
     pub(crate) by_name: BTreeMap<String, Phase>,
+    /// A name that was to be changed and is that of no phase.
+    #[cfg_attr(feature = "config", serde(skip))]
+    unknown: Option<String>,
 }
 
 impl Default for Phases {
@@ -145,7 +150,7 @@ impl Default for Phases {
             by_name.insert(name.to_owned(), before.map_or(phase.clone(), |before| phase.after(before)));
             before = Some(name);
         }
-        Self { by_name, terminates_system: true }
+        Self { by_name, terminates_system: true, unknown: None }
     }
 }
 
@@ -156,16 +161,51 @@ impl Phases {
         self
     }
 
-    /// Changes the phase of this name; changes a new phase if there is none.
+    /// Changes the phase of this name. [`build`](crate::SystemBuilder::build) refuses the name if there is no such
+    /// phase: [`phase`](Self::phase) adds one.
     pub fn change(mut self, name: &str, change: impl FnOnce(Phase) -> Phase) -> Self {
-        let phase = self.by_name.remove(name).unwrap_or_default();
-        self.phase(name, change(phase))
+        match self.by_name.remove(name) {
+            Some(phase) => self.phase(name, change(phase)),
+            None => {
+                self.unknown.get_or_insert_with(|| name.to_owned());
+                self
+            }
+        }
     }
 
     /// Sets whether [`ACTOR_SYSTEM_TERMINATE`](Phase::ACTOR_SYSTEM_TERMINATE) ends the system. Default: yes.
     pub fn terminate_actor_system(mut self, is_on: bool) -> Self {
         self.terminates_system = is_on;
         self
+    }
+
+    /// Returns the names of all phases that a setting describes: the default ones in their order, then all others.
+    pub(crate) fn known(&self) -> Vec<String> {
+        let is_default = |name: &str| DEFAULTS.iter().any(|(default, _)| *default == name);
+        let defaults = DEFAULTS.iter().map(|(name, _)| *name).filter(|name| self.by_name.contains_key(*name));
+        let others = self.by_name.keys().map(String::as_str).filter(|name| !is_default(name));
+        defaults.chain(others).map(str::to_owned).collect()
+    }
+
+    /// Checks that each phase which is named is described.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let depends = |(name, phase): (&String, &Phase)| {
+            let unknown = phase.depends_on.iter().find(|before| !self.by_name.contains_key(*before));
+            unknown.map(|before| (before.clone(), Some(name.clone())))
+        };
+        let unknown = self.unknown.clone().map(|name| (name, None));
+        match unknown.or_else(|| self.by_name.iter().find_map(depends)) {
+            Some((phase, named_by)) => Err(BuildError::UnknownPhase { phase, named_by, known: self.known() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the phase of this name depends on another, or another on it.
+    #[cfg(feature = "config")]
+    pub(crate) fn is_connected(&self, name: &str) -> bool {
+        let of = |phase: &Phase| !phase.depends_on.is_empty();
+        self.by_name.get(name).is_some_and(of)
+            || self.by_name.values().any(|phase| phase.depends_on.iter().any(|before| before == name))
     }
 
     /// Returns the phases, each behind all its dependencies; phases that could run next are ordered by name. The error
@@ -244,6 +284,10 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
 
+    fn only() -> Phases {
+        Phases { by_name: BTreeMap::new(), terminates_system: true, unknown: None }
+    }
+
     fn names(phases: Phases) -> Vec<String> {
         phases.in_order().expect("no cycle").into_iter().map(|(name, _)| name).collect()
     }
@@ -265,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_comes_behind_all_that_it_depends_on_even_if_nobody_describes_those() {
-        let only = Phases { by_name: BTreeMap::new(), terminates_system: true };
-        let phases = only
+    fn a_phase_comes_behind_all_that_it_depends_on() {
+        let phases = only()
+            .phase("z", Phase::new())
             .phase("a", Phase::new().after("c").after("b"))
             .phase("b", Phase::new().after("z"))
             .phase("c", Phase::new().after("z"))
@@ -280,11 +324,26 @@ mod tests {
     fn a_long_line_of_phases_needs_no_deep_stack() {
         const LENGTH: usize = if cfg!(miri) { 100 } else { 20_000 };
         let name = |number: usize| format!("{number:05}");
-        let mut line = Phases { by_name: BTreeMap::new(), terminates_system: true };
+        let mut line = only();
         for number in 1..LENGTH {
             line = line.phase(&name(number - 1), Phase::new().after(&name(number)));
         }
         assert_eq!(names(line), (0..LENGTH).rev().map(name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_name_of_no_phase_is_refused_with_the_known_ones() {
+        let refused = |phases: Phases| match phases.check() {
+            Err(BuildError::UnknownPhase { phase, named_by, known }) => (phase, named_by, known),
+            other => panic!("{other:?}"),
+        };
+        let pair = only().phase("a", Phase::new()).phase("b", Phase::new().after("a"));
+        assert!(pair.check().is_ok() && Phases::default().check().is_ok());
+        let mistyped = pair.clone().phase("c", Phase::new().after("bb"));
+        let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(refused(mistyped), ("bb".to_owned(), Some("c".to_owned()), known(&["a", "b", "c"])));
+        let changed = pair.change("aa", |phase| phase.recover(false));
+        assert_eq!(refused(changed), ("aa".to_owned(), None, known(&["a", "b"])));
     }
 
     #[test]

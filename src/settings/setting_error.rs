@@ -1,5 +1,6 @@
 //! The error of a setting whose value is not allowed.
 
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 /// A setting has a value that is not allowed: of a routing logic, a resizer, a hash ring, a backoff supervisor or a
@@ -9,7 +10,7 @@ use std::fmt;
 #[doc(alias = "PolicyError")]
 #[doc(alias = "ResizerError")]
 #[doc(alias = "RingError")]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SettingError {
     /// The name of the setting.
@@ -68,3 +69,5 @@ impl fmt::Display for SettingError {
 }
 
 impl std::error::Error for SettingError {}
+
+debug_by_display! { SettingError }

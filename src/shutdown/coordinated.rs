@@ -10,7 +10,9 @@ use crate::shutdown::report::{ShutdownReason, ShutdownReport, ShutdownRunError};
 use crate::shutdown::run;
 use crate::shutdown::run::Work;
 use crate::sync::{Condvar, Mutex, lock};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::{Guarded, quietly};
+use crate::util::stderr_log::{StderrLog, report};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
@@ -50,6 +52,7 @@ pub(crate) struct Coordinator {
     /// The phases in their order.
     pub(crate) phases: Vec<(String, Phase)>,
     pub(crate) terminates_system: bool,
+    stderr: StderrLog,
     pub(crate) state: Mutex<State>,
     /// Signalled when the run is over.
     pub(crate) over: Condvar,
@@ -93,7 +96,7 @@ impl Coordinator {
     ///
     /// The cycle if the phases cannot be put in order, as [`BuildError::PhaseCycle`](crate::BuildError::PhaseCycle) has
     /// it.
-    pub(crate) fn new(phases: Phases) -> Result<Self, Vec<String>> {
+    pub(crate) fn new(phases: Phases, stderr: StderrLog) -> Result<Self, Vec<String>> {
         let terminates_system = phases.terminates_system;
         let phases = phases.in_order()?;
         let tasks = phases.iter().map(|_| Vec::new()).collect();
@@ -105,7 +108,7 @@ impl Coordinator {
             wakers: BTreeMap::new(),
             next_place: 0,
         };
-        Ok(Self { phases, terminates_system, state: Mutex::new(state), over: Condvar::new() })
+        Ok(Self { phases, terminates_system, stderr, state: Mutex::new(state), over: Condvar::new() })
     }
 
     /// Returns the place of the phase of this name.
@@ -163,7 +166,7 @@ impl Extension for Coordinator {
             (std::mem::take(&mut state.tasks), unrun, state.take_wakers())
         };
         self.tell_of_end(wakers);
-        warn_of_unrun(system, "ended", &unrun);
+        warn_of_unrun(self.stderr, system, "ended", &unrun);
         // One that holds the system would keep itself in memory.
         drop(dropped);
     }
@@ -178,18 +181,21 @@ impl Extension for Coordinator {
             }
             self.unrun(&mut state)
         };
-        warn_of_unrun(system, "dropped while actors still run,", &unrun);
+        warn_of_unrun(self.stderr, system, "dropped while actors still run,", &unrun);
     }
 }
 
 /// Warns in the log that these tasks have not run.
-fn warn_of_unrun(system: &str, what: &str, tasks: &[String]) {
+fn warn_of_unrun(stderr: StderrLog, system: &str, what: &str, tasks: &[String]) {
     if tasks.is_empty() {
         return;
     }
     // The logger is user code.
     quietly(|| {
-        log::warn!(
+        report!(
+            stderr,
+            Warning,
+            log::Level::Warn,
             "system {system:?}: {what} without a coordinated shutdown, tasks not run: {}; call `run` on the \
              coordinated shutdown before the system is stopped or dropped",
             tasks.join(", ")
@@ -435,7 +441,7 @@ impl Cancel for AddedTask {
 }
 
 /// The reason why a task or callback was not added to the shutdown of a system, or why a run did not begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "AddTaskError")]
 #[doc(alias = "UnknownPhase")]
@@ -497,3 +503,5 @@ impl fmt::Display for ShutdownSetupError {
 }
 
 impl std::error::Error for ShutdownSetupError {}
+
+debug_by_display! { ShutdownSetupError }

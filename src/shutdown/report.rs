@@ -1,6 +1,7 @@
 //! The report of a coordinated shutdown.
 
 use crate::core::ledger::Ledger;
+use crate::util::debug_by_display::debug_by_display;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -158,7 +159,7 @@ impl fmt::Display for PhaseOutcome {
 }
 
 /// The reason why a coordinated shutdown did not complete.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum ShutdownRunError {
     /// A task failed in a phase that is not recovered from; later phases were not run.
@@ -228,3 +229,5 @@ impl fmt::Display for ShutdownRunError {
 }
 
 impl std::error::Error for ShutdownRunError {}
+
+debug_by_display! { ShutdownRunError }

@@ -19,6 +19,7 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use crate::time::alarm::Alarms;
 use crate::util::panic::quietly;
+use crate::util::stderr_log::report;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
@@ -74,7 +75,9 @@ fn lead(core: &StdArc<SystemCore>, reason: ShutdownReason, first: usize) {
     let outcome = run_phases(core, reason, first);
     match &outcome {
         Ok(report) => quietly(|| log::info!("{report}")),
-        Err(error) => quietly(|| log::error!("system {:?}: {error}", core.name)),
+        Err(error) => {
+            quietly(|| report!(core.stderr, Warning, log::Level::Error, "system {:?}: {error}", core.name))
+        }
     }
     end(core, outcome);
 }
@@ -177,7 +180,10 @@ fn warn(core: &SystemCore, report: &PhaseReport) {
     for task in &report.tasks {
         if task.outcome != PhaseOutcome::Done {
             let PhaseReport { name, .. } = report;
-            log::warn!(
+            report!(
+                core.stderr,
+                Warning,
+                log::Level::Warn,
                 "system {:?}: shutdown phase {name:?}: task {:?} {}{}, going on",
                 core.name,
                 task.name,

@@ -1,11 +1,12 @@
 //! The error of a wait of a test.
 
 use crate::testkit::seeds::Again;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::time::Duration;
 
 /// The reason why a wait of a test has failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "NotQuiet")]
 pub enum WaitError {
@@ -85,3 +86,5 @@ impl fmt::Display for WaitError {
 }
 
 impl std::error::Error for WaitError {}
+
+debug_by_display! { WaitError }

@@ -1,10 +1,11 @@
 //! A topology error says what is wrong with a topology.
 
 use crate::path::error::NameError;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 /// A topology error says why a topology cannot be as it was described.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TopologyError {
     /// A group cannot have this name.
@@ -108,6 +109,8 @@ impl std::error::Error for TopologyError {
         }
     }
 }
+
+debug_by_display! { TopologyError }
 
 impl From<NameError> for TopologyError {
     fn from(error: NameError) -> Self {

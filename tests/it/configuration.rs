@@ -1,6 +1,7 @@
 //! Settings from a file, in code, and printed.
 
 use crate::support::*;
+use pointsman::config::EngineConfig;
 use pointsman::dispatch::DispatcherKind;
 use pointsman::mailbox::MailboxRequirement;
 use pointsman::prelude::*;
@@ -46,12 +47,81 @@ fn unknown_keys_are_refused_with_the_sections_around_them_and_what_there_is() {
     }
 }
 
+/// A program's own file, with the engine's settings in a section.
+#[derive(Debug, serde::Deserialize)]
+struct Own {
+    port: u16,
+    #[serde(default)]
+    engine: EngineConfig,
+}
+
+#[test]
+fn the_settings_may_stand_in_a_section_of_a_file_of_the_programs_own() {
+    let own: Own = toml::from_str(
+        "port = 7000\n[engine]\nseed = 7\n[engine.mailbox.small]\ntype = \"bounded\"\ncapacity = 3\n\
+         [engine.deployment.\"/a\"]\nmailbox = \"small\"",
+    )
+    .unwrap();
+    assert_eq!(own.port, 7000);
+    let system = System::builder("own").config_section("engine", &own.engine).unwrap().build().unwrap();
+    let printed = system.settings();
+    assert!(printed.contains("seed = 7") && printed.contains("capacity = 3"), "{printed}");
+    // The same from a table, and from a file without the section.
+    let table = EngineConfig::from_table(own.engine.as_table().clone());
+    assert_eq!(EngineConfig::from(own.engine.as_table().clone()), table);
+    let again = System::builder("own").config_section("engine", &table).unwrap().build().unwrap();
+    assert_eq!(again.settings(), printed);
+    let without: Own = toml::from_str("port = 1").unwrap();
+    assert_eq!(without.engine, EngineConfig::default());
+    assert!(System::builder("own").config_section("engine", &without.engine).is_ok());
+}
+
+#[test]
+fn a_fault_in_a_section_of_the_programs_own_file_has_the_name_of_the_section() {
+    for (text, section, wanted, part) in [
+        ("[engine]\nsead = 7", "engine", "engine.sead", "unknown field"),
+        (
+            "[engine.dispatcher.default]\nthreads = 0",
+            "engine",
+            "engine.dispatcher.default.threads",
+            "from 1 to 1024",
+        ),
+        (
+            "[engine.deployment.\"/a.b\"]\nmailbox = \"x\"",
+            "engine",
+            "engine.deployment.\"/a.b\".mailbox",
+            "\"x\"",
+        ),
+        ("[engine]\nseed = -1", "services.engine", "services.engine.seed", "at least 0"),
+        ("[engine]\nseed = -1", "", "seed", "at least 0"),
+    ] {
+        let own: Own = toml::from_str(&format!("port = 1\n{text}")).unwrap();
+        match System::builder("own").config_section(section, &own.engine) {
+            Err(BuildError::ConfigKey { key, fault }) => {
+                assert_eq!(key, wanted, "{fault}");
+                assert!(fault.contains(part), "{fault}");
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("it is accepted: {text}"),
+        }
+    }
+    let error = toml::from_str::<Own>("port = 1\nengine = 5").unwrap_err();
+    assert!(error.to_string().contains("a section with keys"), "{error}");
+}
+
 #[test]
 fn wrong_values_are_refused_with_what_stands_there_and_what_may_stand_there() {
     for (toml, key, stands, may_stand) in [
         ("seed = -1", "seed", "-1", "at least 0"),
         ("seed = \"x\"", "seed", "\"x\"", "a number in quotes"),
         ("inbox-capacity = 0", "inbox-capacity", "0", "at least 1"),
+        ("stderr-without-logger = 1", "stderr-without-logger", "`1`", "boolean"),
+        (
+            "[shutdown.phase.srevice-stop]\ntimeout = \"1s\"",
+            "shutdown.phase.srevice-stop",
+            "no such phase",
+            "service-stop",
+        ),
         ("[dispatcher.default]\nthreads = 0", "dispatcher.default.threads", "0", "from 1 to 1024"),
         ("[dispatcher.default]\nthreads = 1025", "dispatcher.default.threads", "1025", "from 1 to 1024"),
         ("[dispatcher.default]\nthreads = \"4\"", "dispatcher.default.threads", "\"4\"", "from 1 to 1024"),
@@ -487,6 +557,7 @@ fn the_defaults_are_those_of_the_table() {
         [
             "seed = 0",
             "inbox-capacity = 1000",
+            "stderr-without-logger = true",
             "[supervision]",
             "on-failure = \"default\"",
             "[dead-letters]",

@@ -81,9 +81,18 @@ fn bad_phases_names_and_cycles_are_typed_errors() {
         }
         other => panic!("{other:?}"),
     }
-    let stage = staged("errors", |phases| phases.phase("extra", Phase::new().after("only-named")));
+    let mistyped = Phases::default().phase("flush", Phase::new().after("srevice-stop"));
+    let error = System::builder("mistyped").shutdown_phases(mistyped).build().unwrap_err();
+    let BuildError::UnknownPhase { phase, named_by, known } = &error else { panic!("{error:?}") };
+    assert_eq!((phase.as_str(), named_by.as_deref()), ("srevice-stop", Some("flush")));
+    assert!(known.contains(&Phase::SERVICE_STOP.to_owned()), "{known:?}");
+    let changed = Phases::default().change("srevice-stop", |phase| phase.recover(false));
+    let error = System::builder("changed").shutdown_phases(changed).build().unwrap_err();
+    assert!(error.to_string().contains("\"srevice-stop\" is unknown: must be one of before-"), "{error}");
+
+    let stage = staged("errors", |phases| phases.phase("extra", Phase::new().after("first")));
     let shutdown = stage.system.coordinated_shutdown();
-    assert!(shutdown.phases().contains(&"only-named"));
+    assert!(shutdown.phases().contains(&"extra"));
     match shutdown.add_task("no-such", "task", || Ok(())) {
         Err(error) => {
             let ShutdownSetupError::UnknownPhase { phase, known } = &error else { panic!("{error:?}") };

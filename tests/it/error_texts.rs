@@ -33,6 +33,9 @@ fn assert_say(errors: &[(&dyn Error, &[&str])]) {
             rest = &rest[at + part.len()..];
         }
         assert!(!text.contains("  ") && !text.contains('\n'), "{text}");
+        // So `unwrap`, and `main` that returns the error, show the sentence.
+        let shown = format!("{error:?}");
+        assert!(shown.starts_with(&text), "{shown}");
     }
 }
 
@@ -507,11 +510,9 @@ fn an_error_of_an_ask_tells_the_target_and_is_compared_without_it() {
         assert_eq!(error, alike);
     }
     let shown = |error: AskError| format!("{error:?}");
-    assert_eq!(
-        shown(error(silent.gone.ask(Price))),
-        "Undeliverable { reason: Stopped, target: Some(/user/gone) }"
-    );
-    assert_eq!(shown(AskError::undeliverable()), "Undeliverable { reason: Stopped, target: None }");
+    assert_eq!(shown(error(silent.gone.ask(Price))), error(silent.gone.ask(Price)).to_string());
+    assert!(shown(error(silent.gone.ask(Price))).contains("/user/gone"));
+    assert!(!shown(AskError::undeliverable()).contains("/user/gone"));
     assert_ne!(AskError::no_reply(), AskError::undeliverable());
     assert_ne!(AskError::timeout(SECOND), AskError::timeout(2 * SECOND));
     assert_eq!((AskError::Stalled.target(), AskError::NoTime.target()), (None, None));

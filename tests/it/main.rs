@@ -9,6 +9,7 @@ mod backoff;
 mod balancing;
 mod basics;
 mod behavior;
+mod compile_errors;
 #[cfg(feature = "config")]
 mod configuration;
 mod coordinated_shutdown;
@@ -86,7 +87,9 @@ mod selection;
 mod send_future;
 mod shutdown;
 mod signals;
+mod startup;
 mod stash;
+mod stderr_log;
 mod stopping;
 mod stress;
 mod supervision;

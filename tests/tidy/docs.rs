@@ -39,13 +39,91 @@ fn programs(folder: &str) -> Vec<String> {
     found
 }
 
+/// The patterns of the files that the package contains, as the manifest has them.
+fn packaged_patterns(manifest: &str) -> Vec<&str> {
+    let list = manifest.split("\ninclude = [").nth(1).and_then(|rest| rest.split(']').next());
+    list.expect("a list of files").split('"').skip(1).step_by(2).collect()
+}
+
+/// Whether a pattern of the manifest includes this path: `**` stands for all below a folder, and `*` for any part of one
+/// name. A slash before a pattern binds it to the top, and patterns of files need one, since cargo looks below each folder else.
+fn includes(pattern: &str, path: &str) -> bool {
+    let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
+    if let Some(folder) = pattern.strip_suffix("**") {
+        return path.starts_with(folder);
+    }
+    let Some((before, after)) = pattern.split_once('*') else { return pattern == path };
+    path.len() >= before.len() + after.len()
+        && path.starts_with(before)
+        && path.ends_with(after)
+        && !path[before.len()..path.len() - after.len()].contains('/')
+}
+
+/// The path from the top that a link of a page leads to.
+fn target(page: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => _ = parts.pop(),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The links of a packaged page to files that the package does not contain.
+fn links_out_of_the_package(path: &str, page: &str, patterns: &[&str]) -> Vec<String> {
+    let out = links(page).filter(|link| {
+        is_of_the_tree(link) && !patterns.iter().any(|pattern| includes(pattern, &target(path, link)))
+    });
+    out.map(|link| format!("{path}: the package does not contain {link}: name the file without a link"))
+        .collect()
+}
+
+#[test]
+fn packaged_pages_link_to_packaged_files() {
+    let manifest = text("Cargo.toml");
+    let patterns = packaged_patterns(&manifest);
+    let mut pages = files("docs", ".md");
+    pages.extend(std::fs::read_dir(top()).expect("readable").filter_map(|entry| {
+        let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
+        name.ends_with(".md").then_some(name)
+    }));
+    pages.retain(|page| patterns.iter().any(|pattern| includes(pattern, page)));
+    assert!(pages.contains(&ENTRANCE.to_owned()), "the package has no {ENTRANCE}");
+    let faults = pages.iter().flat_map(|page| links_out_of_the_package(page, &text(page), &patterns));
+    report(&faults.collect::<Vec<_>>());
+}
+
+#[test]
+fn links_out_of_the_package_are_found() {
+    let patterns = packaged_patterns("[package]\ninclude = [\"docs/**\", \"benches/*.rs\", \"/*.md\"]\n");
+    let page = "[a](b.md) [b](../README.md#x) [c](../benches/tell.rs) [d](../benches/peers/main.rs) [e](../fuzz/README.md)";
+    let faults = links_out_of_the_package("docs/a.md", page, &patterns);
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].contains("peers") && faults[1].contains("fuzz"), "{faults:?}");
+}
+
 #[test]
 fn examples_benchmarks_and_guides_are_listed() {
     let mut wanted = programs("examples");
-    wanted.extend(programs("benches"));
+    let (packaged, apart): (Vec<_>, Vec<_>) =
+        programs("benches").into_iter().partition(|path| path.matches('/').count() == 1);
+    wanted.extend(packaged);
     wanted.extend(files("docs", ".md"));
-    wanted.extend(["UNSAFE.md".to_owned(), "loom-tests/README.md".to_owned(), "CHANGELOG.md".to_owned()]);
-    report(&unlisted(&text(ENTRANCE), &wanted));
+    wanted.extend(["UNSAFE.md".to_owned(), "CHANGELOG.md".to_owned()]);
+    let page = text(ENTRANCE);
+    let mut faults = unlisted(&page, &wanted);
+    // Packages of their own, which the package does not contain: named without a link.
+    let named =
+        apart.iter().filter_map(|path| path.strip_suffix("/src/main.rs")).chain(["loom-tests/README.md"]);
+    let missing = named.filter(|name| !page.contains(&format!("`{name}`")));
+    faults.extend(
+        missing.map(|name| format!("{ENTRANCE}: no mention of {name}: name it where its readers look")),
+    );
+    report(&faults);
 }
 
 #[test]

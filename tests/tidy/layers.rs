@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// From the ground up.
 const RANKS: &[&[&str]] = &[
     &["sync"],
-    &["util", "path"],
-    &["failure", "thread_context"],
+    &["util"],
+    &["failure", "path", "thread_context"],
     &["mailbox", "scheduler"],
     &["dispatch"],
     &["settings"],

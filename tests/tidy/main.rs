@@ -8,6 +8,7 @@
 mod coverage;
 mod differences;
 mod docs;
+mod errors;
 mod guides;
 mod layers;
 mod models;

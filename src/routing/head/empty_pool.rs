@@ -24,6 +24,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         }
         // A routee that has ended may still be listed: its termination notice is on the way.
         if self.head_state.list().iter().all(|member| member.routee.actor().is_closed()) {
+            self.report_end(&"a message found it without routees", ctx);
             self.change(ctx, |head, ctx| head.drain(ctx));
         }
         Ok(())

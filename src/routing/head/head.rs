@@ -20,9 +20,12 @@ use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::NewRoutee;
 use crate::routing::routees::Routee;
+use crate::sync::atomic::Ordering;
 use crate::sync::lock;
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{drop_guarded, quietly};
 use crate::util::reclaim;
+use crate::util::stderr_log::report;
+use std::fmt;
 use std::sync::Arc as StdArc;
 
 /// The head actor. Its state is in the head state, except for the changes that wait: they are there only over a
@@ -70,7 +73,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
         self.change(ctx, |head, _| head.forget(&terminated.actor));
-        self.end_if_empty(ctx);
+        let routee = &terminated.actor;
+        self.end_if_empty(&format_args!("its last routee, {}, has ended", routee.path()), ctx);
         self.stop_if_drained(ctx);
         Ok(())
     }
@@ -104,7 +108,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
                 let (request, reply_to) = call.into_parts();
                 if let Some(removed) = self.change(ctx, |head, ctx| head.remove(&request.routee, ctx)) {
                     let _ = reply_to.send(removed);
-                    self.end_if_empty(ctx);
+                    self.end_if_empty(&"its last routee was removed", ctx);
                 }
             }
             Manage::Routees(call) => {
@@ -135,7 +139,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
                 let text = guarded(|| Ok(failure.to_string()));
                 let logged = guarded(|| {
                     let text = text.as_deref().unwrap_or_default();
-                    log::error!(target: "pointsman", "{} could not be changed: {text}", ctx.path());
+                    let stderr = ctx.system().core().stderr;
+                    report!(
+                        stderr,
+                        Warning,
+                        log::Level::Error,
+                        "{} could not be changed: {text}",
+                        ctx.path()
+                    );
                     Ok(())
                 });
                 drop_guarded((logged, text, failure));
@@ -276,9 +287,30 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
 
     /// Called where a routee was to be removed (also a routee that was not listed: Akka's rule) or has ended, and
     /// nowhere else.
-    fn end_if_empty(&mut self, ctx: &mut Context<Manage<M>>) {
+    fn end_if_empty(&mut self, why: &dyn fmt::Display, ctx: &mut Context<Manage<M>>) {
         if !self.head_state.stays_when_empty && self.head_state.count() == 0 {
+            self.report_end(why, ctx);
             self.drain(ctx);
         }
+    }
+
+    /// Says that the router ends by itself, unless it or its system was told to end before.
+    pub(crate) fn report_end(&self, why: &dyn fmt::Display, ctx: &Context<Manage<M>>) {
+        let system = ctx.system();
+        let (core, path) = (system.core(), ctx.path());
+        // Ordering: Relaxed; a router that ends at the same moment as its system may be reported or not.
+        if self.head_state.is_ending() || core.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let kind = if self.head_state.make.is_some() { "pool" } else { "router" };
+        // The logger is user code.
+        quietly(|| {
+            report!(
+                core.stderr,
+                End,
+                log::Level::Warn,
+                "{kind} {path} ends by itself: {why}; messages sent to it from now on are dead letters"
+            );
+        });
     }
 }

@@ -3,6 +3,7 @@
 use crate::ask::reply::{Call, Request};
 use crate::core::error::SpawnError;
 use crate::routing::routees::Routee;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -196,7 +197,7 @@ impl<M: Send + 'static> fmt::Debug for Manage<M> {
 }
 
 /// The reason why a router could not be managed.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 #[non_exhaustive]
 pub enum ManageError {
     /// The router has stopped, or is [draining](crate::routing::Router::drain).
@@ -298,3 +299,5 @@ impl fmt::Display for ManageError {
 }
 
 impl std::error::Error for ManageError {}
+
+debug_by_display! { ManageError }

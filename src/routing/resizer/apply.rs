@@ -19,6 +19,7 @@ use crate::settings::setting_error::SettingError;
 use crate::sync::atomic::Ordering;
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::reclaim;
+use crate::util::stderr_log::report;
 
 impl Resizing {
     /// Returns the loads that the resizer gets. Runs code of foreign routees.
@@ -157,7 +158,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
         if let Some(Err(error)) = outcome {
             // The logger is user code, and the cause may be the user's.
             let logged = guarded(|| {
-                log::warn!(target: "pointsman", "{} could not be resized: {error}", ctx.path());
+                let stderr = ctx.system().core().stderr;
+                report!(stderr, Warning, log::Level::Warn, "{} could not be resized: {error}", ctx.path());
                 Ok(())
             });
             drop_guarded((logged, error));
