@@ -124,7 +124,7 @@ impl<Q: Request> Call<Q> {
     ///
     /// # Errors
     ///
-    /// That of `answer`.
+    /// The error that `answer` has returned.
     pub fn try_answer(self, answer: impl FnOnce(Q) -> Result<Q::Reply, Failure>) -> Result<(), Failure> {
         let Self { request, reply_to } = self;
         match answer(request) {

@@ -182,19 +182,20 @@ fn a_dropped_future_gives_its_message_up_and_passes_its_wake_on() {
 #[test]
 fn a_message_can_be_taken_back() {
     let stage = Stage::threads("back");
-    let actor: ActorRef<u32> = {
-        struct Idle;
-        impl Actor for Idle {
-            type Message = u32;
-            fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> HandlerResult {
-                ctx.hold(std::future::pending(), |_: &mut Self, (), _| Ok(()));
-                Ok(())
-            }
+    struct Holds(Sender<()>);
+    impl Actor for Holds {
+        type Message = u32;
+        fn receive(&mut self, _: u32, ctx: &mut Context<u32>) -> HandlerResult {
+            ctx.hold(std::future::pending(), |_: &mut Self, (), _| Ok(()));
+            Ok(self.0.send(())?)
         }
-        stage.system.actor("idle").mailbox(Mailbox::bounded(1)).spawn(|| Idle).unwrap()
-    };
+    }
+    let (sender, held) = channel();
+    let actor = stage.system.actor("holds").mailbox(Mailbox::bounded(1));
+    let actor: ActorRef<u32> = actor.spawn(move || Holds(sender.clone())).unwrap();
     actor.tell(0u32);
-    wait_until(|| actor.try_tell(1u32).is_err());
+    held.soon().expect("it holds");
+    actor.try_tell(1u32).expect("there is room for one");
     let mut send = Polled::new(actor.send(7u32));
     assert!(send.poll().is_pending());
     assert_eq!(send.future.take().map(SendFuture::into_message), Some(Some(7)));
