@@ -7,10 +7,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+/// The text of [`CallError::Cancelled`].
+const CANCELLED: &str = "the system ended before the piped future was done";
+
 /// The error of a request whose reply is a result itself: the replier's own error, or the reason why there is no reply.
 ///
 /// [`Ask::flat`] and [`flatten`] make it, so that the asker has one `Result` instead of one in another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError<E> {
     /// The replier answered with this error.
@@ -52,7 +55,19 @@ impl<E: fmt::Display> fmt::Display for CallError<E> {
             Self::Replied(error) => error.fmt(f),
             Self::Ask(error) => error.fmt(f),
             Self::Panicked { text } => f.write_str(text),
-            Self::Cancelled => f.write_str("the system ended before the piped future was done"),
+            Self::Cancelled => f.write_str(CANCELLED),
+        }
+    }
+}
+
+/// As the sentence of the error. The replier's own error shows itself in its own way.
+impl<E: fmt::Debug> fmt::Debug for CallError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replied(error) => error.fmt(f),
+            Self::Ask(error) => error.fmt(f),
+            Self::Panicked { text } => f.write_str(text),
+            Self::Cancelled => f.write_str(CANCELLED),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::core::error::SpawnError;
 use crate::net::socket::SocketAddress;
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The reason why there is no connection.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The address is not `host:port` with a port of 1 to 65535.
@@ -113,6 +113,8 @@ impl std::error::Error for ConnectError {
         }
     }
 }
+
+debug_by_display! { ConnectError }
 
 impl From<SpawnError> for ConnectError {
     fn from(error: SpawnError) -> Self {

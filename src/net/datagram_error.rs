@@ -1,11 +1,11 @@
 //! The reasons why a datagram socket cannot be had, and why a datagram is not sent.
 
 use crate::net::datagram::{DatagramAddress, LENGTH_LIMIT};
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 use std::io;
 
 /// The reason why there is no datagram socket.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum DatagramError {
     /// The largest length of a datagram is 0, or above 16 MiB.
@@ -60,8 +60,9 @@ impl std::error::Error for DatagramError {
     }
 }
 
+debug_by_display! { DatagramError }
+
 /// The reason why a datagram was not sent. The sender has its bytes still.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum DatagramSendError {
     /// There is no room for it now. A [`Ready`](crate::net::Ready) comes when the socket has room. Where the receiver of
@@ -117,3 +118,5 @@ impl std::error::Error for DatagramSendError {
         }
     }
 }
+
+debug_by_display! { DatagramSendError }

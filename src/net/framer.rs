@@ -3,6 +3,7 @@
 //! A framer holds no bytes. The caller keeps the input that has come in, and the framer says where the next frame lies
 //! in it. So no byte is copied, and the memory of the input is bounded by the caller, who knows the longest frame.
 
+use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
 /// The place of a frame in the input that a [`Framer`] was given.
@@ -53,7 +54,7 @@ pub trait Framer {
 }
 
 /// The reason why a stream has no further frame. `position` counts the bytes of the stream before the frame at fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
     /// A frame is longer than the maximum.
@@ -119,8 +120,10 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
+debug_by_display! { FrameError }
+
 /// The reason why a framer cannot be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FramerError {
     /// The maximum is 0, so no frame could pass.
@@ -135,8 +138,10 @@ impl fmt::Display for FramerError {
 
 impl std::error::Error for FramerError {}
 
+debug_by_display! { FramerError }
+
 /// The reason why content cannot be written as a frame. Nothing was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameWriteError {
     /// The content is longer than the maximum, or than the prefix can say.
@@ -172,3 +177,5 @@ impl fmt::Display for FrameWriteError {
 }
 
 impl std::error::Error for FrameWriteError {}
+
+debug_by_display! { FrameWriteError }

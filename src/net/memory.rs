@@ -19,6 +19,7 @@ use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
 use crate::net::socket::Socket;
 use crate::sync::{Mutex, lock};
+use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::Guarded;
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -206,7 +207,7 @@ impl Source for End {
 }
 
 /// The reason why there is no pair in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The buffers would hold nothing, so no byte could pass.
@@ -220,6 +221,8 @@ impl fmt::Display for MemoryError {
 }
 
 impl std::error::Error for MemoryError {}
+
+debug_by_display! { MemoryError }
 
 /// One end of a connection over memory, from [`memory_pair`]. An actor [opens](Self::open) it as its [`Connection`]; a
 /// test reads and writes it.

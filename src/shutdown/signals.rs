@@ -54,7 +54,8 @@ impl CoordinatedShutdown {
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
                 let Some(core) = core.upgrade() else { return };
-                let _ = SystemRef::new(core).coordinated_shutdown().run(ShutdownReason::Signal(signal));
+                // The run goes on by itself.
+                drop(SystemRef::new(core).coordinated_shutdown().run(ShutdownReason::Signal(signal)));
                 has_begun = true;
             }
         };
