@@ -332,10 +332,11 @@ fn floods_of_tiny_lines_whose_senders_never_read_hold_nobody_up_and_stay_within_
     // And as many threads here, which have a little of their own.
     assert!(in_use <= (FLOODS + 1) * (WORST_MAX + 4096), "{in_use} bytes");
     for (stream, sender) in flood.iter().zip(senders) {
-        stream.shutdown(Shutdown::Both).unwrap();
+        // Their reading half stays open: bytes that come to a closed one would reset the connection.
+        stream.shutdown(Shutdown::Write).unwrap();
         sender.join().unwrap();
     }
-    // Only now are they closed: until then their half was open, and what waited for them was kept for them.
+    // They are closed by the next line: the bytes that wait for them are kept until then.
     wait_until(|| stage.listener.open_connections() == FLOODS);
     drop(flood);
     wait_until(|| stage.listener.open_connections() == 0);
