@@ -615,8 +615,8 @@ mod tests {
         assert!(pieces == empty && empty <= EMPTY_MAX, "no place is taken");
     }
 
-    /// The largest size, which no actor of these tests has.
-    const LARGEST: Layout = match Layout::from_size_align(CLASSES * LINE, LINE) {
+    /// A size that no actor of these tests has, and no block of a mailbox.
+    const UNUSED: Layout = match Layout::from_size_align((CLASSES - 1) * LINE, LINE) {
         Ok(layout) => layout,
         Err(_) => unreachable!(),
     };
@@ -627,10 +627,10 @@ mod tests {
     impl Drop for LastUser {
         fn drop(&mut self) {
             let has_places = PLACES.try_with(|_| ()).is_ok();
-            let other = allocate(LARGEST);
+            let other = allocate(UNUSED);
             for memory in [self.0.take().map(|held| held.0), Some(other)].into_iter().flatten() {
                 // SAFETY: allocated for this layout, and not used any more.
-                unsafe { release(memory, LARGEST) };
+                unsafe { release(memory, UNUSED) };
             }
             if let Some(sender) = self.1.take() {
                 let _ = sender.send(has_places);
@@ -645,9 +645,9 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_gives_its_places_back_also_those_that_it_frees_last() {
-        let Some(class) = class_of(LARGEST) else { return };
+        let Some(class) = class_of(UNUSED) else { return };
         // Keeps the piece.
-        let first = allocate(LARGEST);
+        let first = allocate(UNUSED);
         // Those that came along.
         PLACES.with(|places| places.0.give_all(&SLABS));
         let piece = Piece::of(first.as_ptr());
@@ -662,10 +662,10 @@ mod tests {
         let thread = thread::spawn(move || {
             // Thread-locals are dropped in an order that depends on the platform: one goes before `PLACES`, one after.
             FIRST.with(|user| user.1.set(Some(sender.clone())));
-            let held = [(); 3].map(|()| allocate(LARGEST));
+            let held = [(); 3].map(|()| allocate(UNUSED));
             assert!(held.iter().all(|place| Piece::of(place.as_ptr()).addr() == address));
             // SAFETY: allocated for this layout, and not used any more.
-            unsafe { release(held[0], LARGEST) };
+            unsafe { release(held[0], UNUSED) };
             FIRST.with(|user| user.0.set(Some(Held(held[1]))));
             SECOND.with(|user| {
                 user.0.set(Some(Held(held[2])));
@@ -678,6 +678,6 @@ mod tests {
         assert_eq!(ends, [false, true]);
         assert_eq!(taken(), 1, "the thread has given all others back");
         // SAFETY: allocated for this layout, and not used any more.
-        unsafe { release(first, LARGEST) };
+        unsafe { release(first, UNUSED) };
     }
 }
