@@ -105,9 +105,10 @@ fn one_unit_of_room_wakes_one_future_in_the_order_of_arrival() {
     drop(release);
     stage.expect(&["a Started 1", "a first"]);
     for index in 0..3 {
-        wait_until(|| sends[index].wakes() == 1);
+        wait_until(|| sends[index].wakes() > 0);
+        // A future that finds room may be woken once more on its way, and passes that wake on.
         let woken: Vec<usize> = sends.iter().map(Polled::wakes).collect();
-        assert_eq!(woken.iter().sum::<usize>(), index + 1, "{woken:?}");
+        assert!(woken[index + 1..].iter().all(|wakes| *wakes == 0), "{woken:?}");
         assert!(matches!(sends[index].poll(), Poll::Ready(Ok(()))));
         assert_eq!(stage.note(), format!("a {}", index + 1));
     }

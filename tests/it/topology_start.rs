@@ -139,7 +139,7 @@ fn an_entrypoint_may_distribute_configurations_as_soon_as_it_gets_its_own() {
     stage.expect(&[
         r#"it goes by """#,
         r#"Ok(["shards"])"#,
-        "Err(Busy)",
+        "Err(another configuration is on its way: try again when it has arrived)",
         // Its own part comes when it has done with the empty one.
         r#"it goes by "of = \"it\"""#,
     ]);
@@ -175,7 +175,7 @@ fn the_start_waits_for_the_first_configuration_of_a_configurer() {
     let act: Act = Arc::new(|_, log| log("started".to_owned()));
     let whole = whole(Stage::threads("first-2"), act);
     whole.topology.local("configurer").expect("free").configurer().mount(&whole.configurer);
-    assert_eq!(bring(&whole.topology, FOUR), "Err(NotStarted)");
+    assert_eq!(bring(&whole.topology, FOUR), "Err(the topology has not started yet: call `start` first)");
     let (topology, log) = (whole.topology.clone(), whole.stage.log.clone());
     let starter = std::thread::spawn(move || {
         let started = topology.start();
