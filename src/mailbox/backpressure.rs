@@ -129,7 +129,7 @@ impl NotFullWait {
     }
 
     /// Owner: `head` has moved, so there is room; wakes one sender. The senders have no order.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn wake_one(&self) {
         if self.has_threads {
             // Ordering: SeqCst; between the store of `head` and the load of `waiting`; mirror of `announce`.

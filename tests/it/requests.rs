@@ -476,7 +476,7 @@ fn an_actor_gets_the_answer_as_a_message() {
     court.stage.clock.advance(Duration::from_secs(1));
     court.stage.expect(&["late Err(no reply within 1s: give it more time or ask less)"]);
     court.stage.clock.advance(Duration::from_secs(1));
-    court.stage.expect(&["part Ok([Ok(3), Err(Timeout { after: 2s, target: None })])"]);
+    court.stage.expect(&["part Ok([Ok(3), Err(no reply within 2s: give it more time or ask less)])"]);
     court.end();
 }
 
