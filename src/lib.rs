@@ -131,8 +131,8 @@
 )]
 #![cfg_attr(not(pointsman_loom), deny(missing_docs))]
 #![cfg_attr(not(any(pointsman_loom, pointsman_shuttle)), deny(unreachable_pub))]
-// In the mirrors shrunken sizes leave loops and comparisons empty, and locks are large. In the mirror on loom, internals are public through
-// the hooks.
+// In the mirrors shrunken sizes leave loops and comparisons empty, and locks are large. In the mirror on loom, internals
+// are public through the hooks.
 #![cfg_attr(
     any(pointsman_loom, pointsman_shuttle),
     allow(

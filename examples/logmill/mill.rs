@@ -191,7 +191,7 @@ impl Mill {
 
     /// Begins the end.
     pub fn stop(&self, reason: &'static str) {
-        let _ = self.system.coordinated_shutdown().run(reason);
+        drop(self.system.coordinated_shutdown().run(reason));
     }
 
     /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).

@@ -10,10 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context as Poller, Poll, Waker};
 use tokio_stream::Stream;
 
+/// The items that wait, and the waker of the stream's reader.
+type Waiting = (std::collections::VecDeque<Option<u32>>, Option<Waker>);
+
 /// A stream of what the test puts in; `None` ends it.
 #[derive(Clone, Default)]
 struct Tap {
-    items: Arc<Mutex<(std::collections::VecDeque<Option<u32>>, Option<Waker>)>>,
+    items: Arc<Mutex<Waiting>>,
     polls: Arc<AtomicUsize>,
 }
 

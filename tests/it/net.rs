@@ -23,6 +23,8 @@ fn ends_balanced(system: System) {
     assert_eq!(ledger.balance(), 0, "{ledger}");
 }
 
+type Hears = Box<dyn FnMut(&[u8]) + Send>;
+
 /// Sends back what it gets.
 struct Echo {
     connection: Connection,
@@ -31,7 +33,7 @@ struct Echo {
     /// Told once when the connection becomes congested.
     congested: Option<Sender<()>>,
     /// Hears what comes before it goes back.
-    hears: Option<Box<dyn FnMut(&[u8]) + Send>>,
+    hears: Option<Hears>,
 }
 
 impl Echo {

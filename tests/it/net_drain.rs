@@ -188,7 +188,7 @@ fn an_actor_hears_of_the_end_of_a_drain_by_a_message() {
             match message {
                 KeeperMsg::Drain => {
                     let drain = self.0.drain(LONG);
-                    ctx.pipe_to_self(async { drain.await }, KeeperMsg::Drained)?;
+                    ctx.pipe_to_self(drain, KeeperMsg::Drained)?;
                 }
                 KeeperMsg::Drained(report) => self.1.send(report??.connections_left)?,
             }

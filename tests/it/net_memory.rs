@@ -103,8 +103,8 @@ fn buffers_are_bounded_and_a_slow_peer_slows_the_actor() {
                     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
                     system.run_until_idle();
                     if std::mem::replace(&mut was_refused, true) && peer.write(&[]).is_ok() {
-                        match peer.write(&[sent]) {
-                            Ok(_) => sent += 1,
+                        match peer.write_all(&[sent]) {
+                            Ok(()) => sent += 1,
                             Err(_) => break,
                         }
                     }
