@@ -124,7 +124,7 @@ impl<T, E> Ask<Result<T, E>> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let system = System::builder("demo").build()?;
     /// let shop = system.spawn(|| Shop)?;
-    /// assert_eq!(shop.ask(Buy(12)).flat().wait()?, 2);
+    /// assert_eq!(shop.ask(Buy(12)).flat().wait(), Ok(2));
     /// assert_eq!(shop.ask(Buy(1)).flat().wait(), Err(CallError::Replied("at least 10".to_owned())));
     /// # Ok(())
     /// # }

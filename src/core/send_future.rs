@@ -45,7 +45,7 @@ impl<M: Send + 'static> ActorRef<M> {
     /// let slow = system.actor("slow").mailbox(Mailbox::bounded(1)).spawn(|| Slow)?;
     /// let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     /// runtime.block_on(async {
-    ///     for number in 0..100 {
+    ///     for number in 0..100u32 {
     ///         slow.send(number).await?;
     ///     }
     ///     Ok::<(), pointsman::SendError<u32>>(())
