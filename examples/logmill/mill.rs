@@ -89,7 +89,8 @@ impl Mill {
         if idle_after < IDLE_MIN {
             return Err(format!("idle after {idle_after:?}: must be at least {IDLE_MIN:?}").into());
         }
-        let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for);
+        // The drain gives up before its phase does.
+        let ample = |it: Phase| it.timeout(settings.drain_for + settings.write_for + Duration::from_secs(1));
         let phases =
             Phases::default().change(Phase::SERVICE_REQUESTS_DONE, ample).change(Phase::SERVICE_STOP, ample);
         let system = System::builder("logmill")
@@ -153,7 +154,7 @@ impl Mill {
         Ok(mill)
     }
 
-    /// What happens at SIGTERM, in this order. Each step waits for its own end.
+    /// Plans the steps at SIGTERM, in this order. Each step waits for its own end.
     fn plan_end(
         &self,
         drain_within: Duration,
@@ -166,8 +167,8 @@ impl Mill {
         let (listener, port) = (self.listener.clone(), self.listener.clone());
         shutdown.add_task(Phase::SERVICE_UNBIND, "close the port", move || Ok(port.unbind().wait()?))?;
         shutdown.add_task(Phase::SERVICE_REQUESTS_DONE, "read what has arrived", move || {
-            listener.drain(drain_within).wait()?;
-            Ok(())
+            let report = listener.drain(drain_within).wait()?;
+            if report.is_complete() { Ok(()) } else { Err(Failure::msg(report.to_string())) }
         })?;
         shutdown.add_task(Phase::SERVICE_STOP, "drain the stages", move || {
             drain(&parsers)?;

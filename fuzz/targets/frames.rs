@@ -1,7 +1,7 @@
 //! Frames with a length prefix, and lines, as the framers of `src/net` cut them out of a stream.
 //!
 //! The first byte chooses the framer, the second the largest frame, the third how the stream is cut; the rest is the
-//! stream. What must hold:
+//! stream. The following must hold:
 //! - However the stream is cut, the same frames come out, and the same error at the same position.
 //! - No frame is longer than the maximum. A frame lies within its input, and uses up at least one byte.
 //! - Frames and their error account for each byte of the stream: the error's position is the sum of the used bytes.

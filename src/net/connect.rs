@@ -37,6 +37,9 @@ use std::io;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
+/// The most addresses of a name that are tried.
+const PEERS_MAX: usize = 64;
+
 const LIMIT_DEFAULT: Duration = Duration::from_secs(10);
 /// The pause before another attempt at a Unix socket whose listener has no room for a peer that waits: no edge tells
 /// when there is room.
@@ -326,7 +329,8 @@ where
                 return self.try_next(ctx);
             }
         };
-        if let Ok(peer) = host_and_port.parse() {
+        let literal = host_and_port.parse().ok().filter(|peer: &std::net::SocketAddr| peer.port() > 0);
+        if let Some(peer) = literal {
             self.peers.push_back(Peer::Tcp(peer));
             return self.try_next(ctx);
         }
@@ -336,12 +340,12 @@ where
         }
         self.is_resolving = true;
         let (me, look_up) = (ctx.me().any_local(), self.look_up);
-        let job = move || {
+        let job = move |refused: Option<io::Error>| {
             // The limit has passed meanwhile, or the actor that asked has stopped.
             if me.is_closed() {
                 return;
             }
-            let found = look_up(&host_and_port);
+            let found = refused.map_or_else(|| look_up(&host_and_port), Err);
             let _ = me.send_positioned(apply(move |connector: &mut Self, ctx| {
                 connector.resolved(found, ctx);
                 Ok(())
@@ -362,7 +366,7 @@ where
                 io::Error::new(io::ErrorKind::NotFound, "the name has no address")
             }
             Ok(peers) => {
-                self.peers.extend(peers.into_iter().map(Peer::Tcp));
+                self.peers.extend(peers.into_iter().take(PEERS_MAX).map(Peer::Tcp));
                 return self.try_next(ctx);
             }
             Err(error) => error,
@@ -396,7 +400,9 @@ where
         let owner = Owner::new(Box::new(move || {
             // A connector that has ended needs no readiness.
             let _ = me.send_positioned(apply(|connector: &mut Self, ctx| {
-                connector.look(ctx);
+                if connector.look(ctx) {
+                    connector.try_next(ctx);
+                }
                 Ok(())
             }));
         }));
@@ -411,26 +417,28 @@ where
             let share = left / (u32::try_from(self.peers.len()).unwrap_or(u32::MAX).saturating_add(1));
             ctx.after(share, Due::Share(self.number));
         }
-        // A Unix socket is connected at once.
+        // A Unix socket is connected at once. An attempt that has failed already is gone, and `try_next` goes on.
         self.look(ctx);
     }
 
-    /// Looks whether the attempt has succeeded or failed.
-    fn look(&mut self, ctx: &mut Context<Due>) {
-        let Some(attempt) = &self.attempt else { return };
+    /// Looks whether the attempt has succeeded or failed. Returns whether it has failed.
+    fn look(&mut self, ctx: &mut Context<Due>) -> bool {
+        let Some(attempt) = &self.attempt else { return false };
         let _ = attempt.registration.take();
         match attempt.socket.is_connected() {
             Ok(true) => self.connected(ctx),
             Ok(false) => {}
-            Err(error) => self.failed(error, ctx),
+            Err(error) => return self.give_up(error),
         }
+        false
     }
 
-    fn failed(&mut self, error: io::Error, ctx: &mut Context<Due>) {
-        let Some(Attempt { peer, mut socket, registration }) = self.attempt.take() else { return };
+    /// Ends the attempt. Returns whether there was an attempt.
+    fn give_up(&mut self, error: io::Error) -> bool {
+        let Some(Attempt { peer, mut socket, registration }) = self.attempt.take() else { return false };
         registration.deregister(&mut socket);
         self.last = Some((peer, error));
-        self.try_next(ctx);
+        true
     }
 
     fn connected(&mut self, ctx: &mut Context<Due>) {
@@ -539,7 +547,11 @@ where
                 let resolving = self.is_resolving;
                 self.finish(Err(ConnectError::TimedOut { address, limit, resolving }), ctx);
             }
-            Due::Share(number) if number == self.number => self.failed(io::ErrorKind::TimedOut.into(), ctx),
+            Due::Share(number) if number == self.number => {
+                if self.give_up(io::ErrorKind::TimedOut.into()) {
+                    self.try_next(ctx);
+                }
+            }
             Due::Share(_) => {}
             Due::Retry(peer) => {
                 self.peers.push_front(peer);
@@ -668,6 +680,22 @@ mod tests {
 
     fn find(test: &'static str, addrs: Vec<SocketAddr>) {
         crate::sync::lock(&FOUND).push((test, addrs));
+    }
+
+    #[test]
+    fn a_name_with_thousands_of_addresses_is_tried_at_the_first_of_them() {
+        let system = System::builder("names").build().expect("threads");
+        let mut addrs = vec![refusing(); 10_000];
+        addrs[PEERS_MAX - 1] = refusing();
+        let last = addrs[PEERS_MAX - 1];
+        find("thousands", addrs);
+        let (_, hears) = call(&system, LONG, |_| Ok(found("thousands")));
+        let error = hear(&hears).expect_err("no server is there");
+        assert!(
+            matches!(&error, ConnectError::Failed { tried: Some(tried), .. } if *tried == last),
+            "{error:?}"
+        );
+        assert_eq!(system.shutdown(LONG).expect("nothing is stuck").balance(), 0);
     }
 
     #[test]

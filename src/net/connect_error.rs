@@ -53,8 +53,9 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Returns the error of the operating system, if it was asked; a peer that refuses is
-    /// [`io::ErrorKind::ConnectionRefused`], and a limit that passed is [`io::ErrorKind::TimedOut`].
+    /// Returns the kind of the error: that of the operating system where it was asked. A peer that refuses is
+    /// [`io::ErrorKind::ConnectionRefused`], a limit that passed [`io::ErrorKind::TimedOut`], and a malformed address
+    /// [`io::ErrorKind::InvalidInput`]. `None` when the system is ending.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             ConnectError::Resolve { error, .. }
@@ -77,7 +78,10 @@ impl fmt::Display for ConnectError {
                 address.to_string()
             ),
             ConnectError::Resolve { address, error } => {
-                write!(f, "cannot connect to {address}: the host name has no address, check it ({error})")
+                write!(
+                    f,
+                    "cannot connect to {address}: the host name was not found, check it or try again ({error})"
+                )
             }
             ConnectError::Failed { address, tried: Some(tried), error }
                 if tried.to_string() != address.to_string() =>

@@ -2,7 +2,7 @@
 
 use crate::net::connection_permits::{ConnectionPermit, LingeringPermit};
 use crate::net::driver::{Driver, Owner, Registration};
-use crate::net::framer::{FrameError, Framer};
+use crate::net::framer::{Frame, FrameError, Framer};
 use crate::net::linger::Lingering;
 use crate::net::readiness::Readiness;
 use crate::net::ready::Ready;
@@ -330,6 +330,10 @@ impl Connection {
     /// # Errors
     ///
     /// The [`FrameError`] of the framer. The input keeps the bytes at fault.
+    ///
+    /// # Panics
+    ///
+    /// When a framer of your own returns a frame that uses no byte, or that does not lie within its input.
     pub fn next_frame(&mut self, framer: &mut impl Framer) -> Result<Option<&[u8]>, FrameError> {
         self.input.release_if_empty();
         let Input { bytes, head, tail } = &self.input;
@@ -339,7 +343,12 @@ impl Connection {
             frame = framer.end(received)?;
         }
         let Some(frame) = frame else { return Ok(None) };
-        assert!(frame.used <= received.len(), "a frame uses {} bytes of {}", frame.used, received.len());
+        let Frame { start, end, used } = frame;
+        assert!(
+            used > 0 && start <= end && end <= used && used <= received.len(),
+            "{frame:?} is no frame of {} bytes",
+            received.len()
+        );
         // The buffer stays as it is until the next call: the content lies in it.
         self.input.head += frame.used;
         Ok(Some(frame.content(&self.input.bytes[head..self.input.tail])))

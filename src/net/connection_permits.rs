@@ -1,4 +1,5 @@
-//! Connection permits: they count the connections of a listener, those whose actors run, and those that linger.
+//! Connection permits: they count the connections of a listener, or all outgoing connections of a system: those whose
+//! actors run, and those that linger. Below, "listener" stands for either.
 //!
 //! A connection has a [`ConnectionPermit`] from the moment when it is accepted until its socket is closed. Its actor's
 //! recipe holds the permit, and so does the connection itself, which hands it on where its socket lingers. The last
@@ -35,7 +36,8 @@ impl ConnectionPermits {
 
     /// Returns the number of connections whose sockets are not closed.
     pub(crate) fn held(&self) -> usize {
-        // Ordering: Relaxed; the listener alone counts up, and hears of each count down by a message that follows it.
+        // Ordering: Relaxed; a listener alone counts its own up, and hears of each count down by a message that follows
+        // it. For outgoing connections it is a statistic.
         self.held.load(Ordering::Relaxed)
     }
 

@@ -26,6 +26,7 @@ use crate::scheduler::affinity::unpinned;
 use crate::scheduler::event_wait::{EventSource, EventWait};
 use crate::scheduler::pool::Pool;
 use crate::sync::{Arc, Mutex, OnceLock, lock, thread};
+use crate::util::panic::Guarded;
 use mio::event::{Event, Source};
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use slab::Slab;
@@ -37,6 +38,8 @@ use std::time::Instant;
 
 /// At most this many events are fetched at a time.
 const EVENTS_MAX: usize = 1024;
+/// At most this many owners are looked through under a lock when a listener drains.
+const DRAINS_MAX: usize = 256;
 /// The token by which the driver itself is woken.
 const WAKE: Token = Token(usize::MAX);
 /// Tokens from here on belong to lingering sockets, lower tokens to actors.
@@ -189,6 +192,8 @@ impl Owner {
         target: ActorRef<M>,
         wrap: impl Fn(Ready) -> M + Send + Sync + 'static,
     ) -> Self {
+        // Its last owner may be the driver's thread, which a panic of its destructor must not reach.
+        let wrap = Guarded::new(wrap);
         Self::new(Box::new(move || {
             // `wrap` is the user's code, and this may be the driver's thread.
             let told = catch_unwind(AssertUnwindSafe(|| {
@@ -301,16 +306,18 @@ impl Driver {
 
     /// Tells the owners of a listener's connections that it drains.
     pub(crate) fn tell_drain(&self, listener: usize) {
-        let owners: Vec<_> = {
-            let owners = lock(&self.owners);
-            owners
-                .iter()
-                .filter(|(_, owner)| owner.listener == listener)
-                .map(|(_, owner)| owner.clone())
-                .collect()
-        };
-        // Outside the lock: it runs code of users. The bit makes each look for the last input that has come.
-        owners.iter().for_each(|owner| owner.raise(Readiness::READABLE));
+        for first in (0..).step_by(DRAINS_MAX) {
+            let owners: Vec<_> = {
+                let owners = lock(&self.owners);
+                if first >= owners.capacity() {
+                    return;
+                }
+                let part = (first..first + DRAINS_MAX).filter_map(|key| owners.get(key));
+                part.filter(|owner| owner.listener == listener).cloned().collect()
+            };
+            // Outside the lock: it runs code of users. The bit makes each look for the last input that has come.
+            owners.iter().for_each(|owner| owner.raise(Readiness::READABLE));
+        }
     }
 
     /// Sends the last bytes of a socket.

@@ -38,7 +38,7 @@ impl Frame {
 pub trait Framer {
     /// Looks for a frame at the front of `input`. `None` means that the input holds no whole frame: call it again with
     /// the same bytes and more behind them. After a frame, the next input begins behind its [`used`](Frame::used)
-    /// bytes.
+    /// bytes. A frame uses at least one byte, and its content lies within the bytes that it uses.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ pub enum FrameError {
     TooLong {
         /// The place of the frame in the stream, in bytes.
         position: u64,
-        /// The length that its prefix says, in bytes; `None` for a line, whose end has not come.
+        /// The length that its prefix says, in bytes; `None` for a line.
         length: Option<u64>,
         /// The maximum, in bytes.
         max: usize,

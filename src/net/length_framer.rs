@@ -24,7 +24,7 @@ pub enum LengthPrefix {
     /// Eight bytes, the least significant first.
     U64Le,
     /// One to ten bytes with seven bits each, the least significant first, where the highest bit says that another byte
-    /// follows (LEB128, as in Protocol Buffers).
+    /// follows (LEB128, as in Protocol Buffers). A varint that is longer than it needs to be is read, too.
     Varint,
 }
 

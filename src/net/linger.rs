@@ -175,8 +175,8 @@ impl Lingerers {
                 quietly(|| {
                     log::warn!(
                         "{}: connections closed before their last bytes were sent, {count} so far: those that \
-                         lingered held more than {bytes_max} bytes together; raise `linger_bytes`, or shorten \
-                         `linger`",
+                         lingered held more than {bytes_max} bytes together; shorten `linger`, or raise a \
+                         listener's `linger_bytes`",
                         places.label()
                     );
                 });

@@ -268,7 +268,7 @@ pub struct MemorySocket {
 }
 
 /// Makes the two ends of a connection over memory. Each direction holds at most `capacity` bytes that are written and
-/// not read.
+/// not read. The last bytes of a [`Connection`] that is dropped come also beyond that.
 ///
 /// # Errors
 ///

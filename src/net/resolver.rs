@@ -17,8 +17,8 @@ const THREADS_MAX: usize = 4;
 /// A thread without work ends after this.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// A look-up, with what is done with its result.
-type Job = Box<dyn FnOnce() + Send>;
+/// A look-up, with the use of its result. It is given an error if no thread can be had for it.
+type Job = Box<dyn FnOnce(Option<io::Error>) + Send>;
 
 /// Looks a `host:port` up.
 pub(crate) type LookUp = fn(&str) -> io::Result<Vec<SocketAddr>>;
@@ -58,7 +58,7 @@ impl Resolver {
     ///
     /// # Errors
     ///
-    /// The operating system refuses the first thread, or the system has ended. The job is dropped.
+    /// The system has ended. The job is dropped.
     pub(crate) fn run(&self, job: Job) -> io::Result<()> {
         let mut state = lock(&self.0.state);
         if state.stopped {
@@ -76,13 +76,12 @@ impl Resolver {
         let Err(error) = self.0.threads.spawn(move || shared.serve()) else { return Ok(()) };
         let mut state = lock(&self.0.state);
         state.alive -= 1;
-        // A living thread comes to the job, too.
-        let left = if state.alive > 0 { None } else { Some(std::mem::take(&mut state.queue)) };
+        // A living thread comes to the jobs, too.
+        let left = if state.alive > 0 { VecDeque::new() } else { std::mem::take(&mut state.queue) };
         drop(state);
-        left.map_or(Ok(()), |jobs| {
-            drop(jobs);
-            Err(error)
-        })
+        // Also the jobs of callers whose threads were refused at the same time.
+        left.into_iter().for_each(|job| job(Some(io::Error::new(error.kind(), error.to_string()))));
+        Ok(())
     }
 
     /// Ends the threads that are idle, and forgets the waiting look-ups.
@@ -126,7 +125,7 @@ impl Shared {
         loop {
             if let Some(job) = state.queue.pop_front() {
                 drop(state);
-                job();
+                job(None);
                 state = lock(&self.state);
                 continue;
             }
@@ -161,7 +160,7 @@ mod tests {
         let (done, results) = mpsc::channel();
         for number in 0..3 * THREADS_MAX {
             let (gates, done) = (gates.clone(), done.clone());
-            let job = move || {
+            let job = move |_: Option<io::Error>| {
                 lock(&gates).recv().expect("the gate opens");
                 done.send(number).expect("the test listens");
             };
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(numbers, (0..3 * THREADS_MAX).collect::<Vec<_>>());
         resolver.stop(None);
         assert_eq!(lock(&resolver.0.state).alive, 0);
-        assert!(resolver.run(Box::new(|| panic!("it runs no more"))).is_err());
+        assert!(resolver.run(Box::new(|_| panic!("it runs no more"))).is_err());
     }
 
     #[test]
@@ -182,7 +181,7 @@ mod tests {
         let resolver = Resolver::new("names");
         let (release, held) = mpsc::channel::<()>();
         let (begin, begins) = mpsc::channel();
-        let job = move || {
+        let job = move |_: Option<io::Error>| {
             begin.send(()).expect("the test listens");
             let _ = held.recv();
         };

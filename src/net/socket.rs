@@ -97,7 +97,15 @@ impl Socket {
     /// It has failed.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
         let (fault, peer) = match self {
-            Socket::Tcp(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
+            Socket::Tcp(stream) => {
+                let fault = stream.take_error()?;
+                let peer = stream.peer_addr().and_then(|peer| match stream.local_addr()? {
+                    // A socket can meet itself at a port without a listener.
+                    own if own == peer => Err(io::ErrorKind::ConnectionRefused.into()),
+                    _ => Ok(()),
+                });
+                (fault, peer)
+            }
             #[cfg(unix)]
             Socket::Unix(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
             #[cfg(any(test, feature = "testkit"))]

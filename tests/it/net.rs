@@ -780,7 +780,7 @@ fn a_warning_tells_of_connections_that_are_cut_whenever_their_count_has_doubled(
     let warning = |count| {
         format!(
             "! listener \"parting\": connections closed before their last bytes were sent, {count} so far: those \
-             that lingered held more than 1000 bytes together; raise `linger_bytes`, or shorten `linger`"
+             that lingered held more than 1000 bytes together; shorten `linger`, or raise a listener's `linger_bytes`"
         )
     };
     assert_eq!(crate::logged::lines("cutting"), [1, 2, 4].map(warning));

@@ -14,7 +14,7 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What happens to a caller.
+/// The events of a caller.
 #[derive(Debug)]
 enum Event {
     Connected,
@@ -315,6 +315,8 @@ fn what_is_no_host_and_port_is_refused_before_a_look_up() {
         "::1:80",
         "/run/s:80",
         "http://a:80",
+        "127.0.0.1:0",
+        "[::1]:0",
     ];
     for text in texts {
         let (_, events) = Caller::spawn(&system, &SocketAddress::tcp(text), LONG);

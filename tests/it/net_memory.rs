@@ -9,7 +9,7 @@ fn pair(capacity: usize) -> (MemorySocket, MemorySocket) {
     memory_pair(capacity).expect("a capacity above 0")
 }
 
-/// What an echo tells.
+/// The reports of an echo.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Eof,
