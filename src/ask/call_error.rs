@@ -1,4 +1,4 @@
-//! One result in place of nested ones: answers that are results themselves.
+//! Answers that are results themselves: a single result in place of nested ones.
 
 use crate::ask::ask::Ask;
 use crate::ask::error::AskError;
@@ -6,9 +6,6 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-
-/// The text of [`CallError::Cancelled`].
-const CANCELLED: &str = "the system ended before the piped future was done";
 
 /// The error of a request whose reply is a result itself: the replier's own error, or the reason why there is no reply.
 ///
@@ -49,26 +46,32 @@ impl<E> From<AskError> for CallError<E> {
     }
 }
 
+impl<E> CallError<E> {
+    /// Writes the sentence of the error; `replied` writes the replier's own.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        replied: impl FnOnce(&E, &mut fmt::Formatter<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        match self {
+            Self::Replied(error) => replied(error, f),
+            Self::Ask(error) => fmt::Display::fmt(error, f),
+            Self::Panicked { text } => f.write_str(text),
+            Self::Cancelled => f.write_str("the system ended before the piped future was done"),
+        }
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for CallError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Replied(error) => error.fmt(f),
-            Self::Ask(error) => error.fmt(f),
-            Self::Panicked { text } => f.write_str(text),
-            Self::Cancelled => f.write_str(CANCELLED),
-        }
+        self.write(f, E::fmt)
     }
 }
 
 /// As the sentence of the error. The replier's own error shows itself in its own way.
 impl<E: fmt::Debug> fmt::Debug for CallError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Replied(error) => error.fmt(f),
-            Self::Ask(error) => error.fmt(f),
-            Self::Panicked { text } => f.write_str(text),
-            Self::Cancelled => f.write_str(CANCELLED),
-        }
+        self.write(f, E::fmt)
     }
 }
 

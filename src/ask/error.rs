@@ -148,7 +148,8 @@ impl AskError {
         matches!(self, Self::Undeliverable { reason: DeadLetterReason::Full, .. })
     }
 
-    /// Returns whether the target has stopped, or had stopped before it read the request.
+    /// Returns whether the target has stopped, or the request was dropped [unread](NoReplyCause::Unread): by an actor
+    /// that stopped, or by a mailbox that drops messages for room.
     pub fn is_stopped(&self) -> bool {
         matches!(
             self,
@@ -206,7 +207,7 @@ impl AskError {
     pub(crate) fn refused<M>(refusal: &SendError<M>) -> Self {
         match refusal {
             SendError::NoRoutee(_) => Self::no_routees(),
-            SendError::NoRoute(_) => Self::undeliverable(),
+            SendError::NoRoute(_) => Self::Undeliverable { reason: DeadLetterReason::NoRoutee, target: None },
             refusal => Self::refused_for(DeadLetterReason::of(refusal)),
         }
     }

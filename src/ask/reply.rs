@@ -28,7 +28,7 @@ use std::task::Waker;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no request",
     label = "`{Self}` does not say what it is answered with",
-    note = "implement it: `impl Request for {Self} {{ type Reply = …; }}`; what has no answer is sent by `tell`"
+    note = "implement it: `impl Request for {Self} {{ type Reply = …; }}`; a message without an answer is sent by `tell`"
 )]
 pub trait Request: Send + 'static {
     /// The type of the answer.

@@ -7,9 +7,8 @@ use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::full_policy::FullPolicy;
 use crate::mailbox::backpressure::WakerPlace;
-use crate::util::panic::quietly;
 use std::fmt;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 /// A reference is a service for each request that its actor takes: `call` [asks](ActorRef::ask).
 ///
@@ -82,15 +81,15 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # }
     /// ```
     pub fn service(&self) -> ActorService<M> {
-        ActorService { actor: self.clone(), waits: None }
+        ActorService { actor: self.clone(), place: WakerPlace::of_onlooker() }
     }
 }
 
 /// A tower service that is ready while its actor's mailbox has room: see [`ActorRef::service`].
 pub struct ActorService<M: Send + 'static> {
     actor: ActorRef<M>,
-    /// The waker that waits for room, and its place.
-    waits: Option<(Waker, WakerPlace)>,
+    /// The place where its waker waits for room.
+    place: WakerPlace,
 }
 
 impl<M: Send + 'static> ActorService<M> {
@@ -107,25 +106,21 @@ impl<M: Send + 'static> ActorService<M> {
             self.leave();
             return Poll::Ready(());
         }
-        let waker = cx.waker();
-        let (_, mut place) = self.waits.take().unwrap_or_else(|| (waker.clone(), WakerPlace::default()));
-        let is_certain = local.mailbox.enter_waker(&mut place, waker);
-        self.waits = Some((waker.clone(), place));
+        let is_certain = local.mailbox.enter_waker(&mut self.place, cx.waker());
         if local.mailbox.has_room() {
             self.leave();
             return Poll::Ready(());
         }
         if !is_certain {
             // A kernel that refuses the fence leaves this: the service looks again and again.
-            waker.wake_by_ref();
+            cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
     fn leave(&mut self) {
-        if let (Some((waker, mut place)), Target::Local(local)) = (self.waits.take(), self.actor.target()) {
-            local.mailbox.leave_wakers(&mut place);
-            quietly(|| drop(waker));
+        if let Target::Local(local) = self.actor.target() {
+            local.mailbox.leave_wakers(&mut self.place);
         }
     }
 }

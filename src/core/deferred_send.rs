@@ -215,6 +215,11 @@ impl DeferredSends {
         self.later.into_iter().for_each(keep);
     }
 
+    /// Returns whether several recipients got copies of the message.
+    pub(crate) fn are_copies(&self) -> bool {
+        self.are_copies
+    }
+
     /// Returns the deliveries, which are counted as sent, to a caller that waits for them itself.
     pub(crate) fn into_later(self) -> Vec<Box<dyn PendingDelivery>> {
         self.later
@@ -281,24 +286,32 @@ impl DeferredSend {
         };
         let open = of(&mut self.later);
         let mut index = 0;
-        while let Some(later) = open.get_mut(index) {
+        while index < open.len() {
+            // Out of the list while code of users runs: a try that unwinds leaves no delivery without its message.
+            let mut later = open.swap_remove(index);
             later.wake_by(waker);
             // Before it can be handled.
-            change(&**later, |row| row.sent(1));
+            change(&*later, |row| row.sent(1));
             let (tried, put_off) = put_off_awaited(|| later.try_again());
             debug_assert!(put_off.is_none(), "a try leaves its own deliveries to its outcome");
             match tried {
                 RetryOutcome::Full => {
-                    change(&**later, |row| row.subtract_sent(1));
+                    change(&*later, |row| row.subtract_sent(1));
+                    // Back to its place.
+                    open.push(later);
+                    let last = open.len() - 1;
+                    open.swap(index, last);
                     index += 1;
                 }
-                RetryOutcome::Accepted => drop(open.swap_remove(index)),
+                RetryOutcome::Accepted => drop(later),
                 RetryOutcome::Refused(reason) => {
                     later.refused(reason);
-                    refused.push((open.swap_remove(index), reason));
+                    refused.push((later, reason));
                 }
-                RetryOutcome::Elsewhere(more) => {
-                    drop(open.swap_remove(index));
+                RetryOutcome::Elsewhere(more, are_copies) => {
+                    drop(later);
+                    // A copy that was taken cannot come back, and so the message does not, either.
+                    self.is_whole &= !are_copies && more.len() == 1;
                     for later in more {
                         change(&*later, |row| row.subtract_sent(1));
                         open.push(later);

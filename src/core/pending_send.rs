@@ -44,8 +44,8 @@ pub(crate) enum RetryOutcome {
     Refused(DeadLetterReason),
     /// The mailbox is still full.
     Full,
-    /// The message was sent another way, and waits there.
-    Elsewhere(Vec<Box<dyn PendingDelivery>>),
+    /// The message was sent another way, and waits there; the flag says whether several recipients got copies.
+    Elsewhere(Vec<Box<dyn PendingDelivery>>, bool),
 }
 
 /// A single delivery that waits, regardless of the type of its message.
@@ -174,9 +174,11 @@ impl<M: Send + 'static> PendingSend<M> {
         });
         match (sent, put_off) {
             (Ok(_), None) => RetryOutcome::Accepted,
-            (Ok(_), Some(put_off)) => RetryOutcome::Elsewhere(
-                put_off.returning_by(move || Some(Box::new(way_back) as _)).into_later(),
-            ),
+            (Ok(_), Some(put_off)) => {
+                let put_off = put_off.returning_by(move || Some(Box::new(way_back) as _));
+                let are_copies = put_off.are_copies();
+                RetryOutcome::Elsewhere(put_off.into_later(), are_copies)
+            }
             (Err(refused), put_off) => {
                 // The other deferred deliveries are no more than a part of the message that comes back.
                 drop(put_off.map(|put_off| put_off.counted_by(None)));
@@ -265,9 +267,13 @@ impl<M: Send + 'static> PendingDelivery for PendingSend<M> {
 
     fn wake_by(&mut self, waker: &Waker) {
         let Target::Local(local) = self.to.target() else { return };
-        let (_, mut place) = self.waker.take().unwrap_or_else(|| (waker.clone(), WakerPlace::default()));
-        let is_certain = local.mailbox.enter_waker(&mut place, waker);
-        self.waker = Some((waker.clone(), place));
+        // In its field while foreign code runs: a panic there must not lose the place.
+        let (_, place) = self.waker.get_or_insert_with(|| (waker.clone(), WakerPlace::default()));
+        let is_certain = local.mailbox.enter_waker(place, waker);
+        if let Some((kept, _)) = self.waker.as_mut().filter(|(kept, _)| !kept.will_wake(waker)) {
+            let former = std::mem::replace(kept, waker.clone());
+            quietly(|| drop(former));
+        }
         if !is_certain {
             // A kernel that refuses the fence leaves this: the future looks again and again.
             waker.wake_by_ref();
@@ -349,8 +355,8 @@ impl PendingDelivery for Watched {
             watch.is_not_accepted();
         }
         match (tried, self.watch.take()) {
-            (RetryOutcome::Elsewhere(later), Some(watch)) => {
-                RetryOutcome::Elsewhere(Self::wrap(later, watch))
+            (RetryOutcome::Elsewhere(later, are_copies), Some(watch)) => {
+                RetryOutcome::Elsewhere(Self::wrap(later, watch), are_copies)
             }
             (tried, watch) => {
                 self.watch = watch;
@@ -502,7 +508,7 @@ impl<'a> Waiting<'a> {
                     drop(self.open.swap_remove(index));
                 }
                 RetryOutcome::Refused(reason) => self.refuse(index, reason),
-                RetryOutcome::Elsewhere(later) => {
+                RetryOutcome::Elsewhere(later, _) => {
                     drop(self.open.swap_remove(index));
                     // The new deliveries are tried below, after the bell is enlisted.
                     let bell = self.bell.as_ref();

@@ -168,7 +168,7 @@ impl<M: Send + 'static> SendFuture<M> {
         match sent {
             Ok(()) => Ok(waiting),
             Err(refused) => {
-                // What waits nevertheless is no more than a part of the message that comes back.
+                // The deliveries that wait are no more than a part of the message that comes back.
                 drop(waiting);
                 if let Some(system) = system {
                     system.ledger().for_this_thread().handed_back(1);
@@ -180,9 +180,9 @@ impl<M: Send + 'static> SendFuture<M> {
 
     /// Looks for room for what waits. Returns the outcome when nothing waits any more.
     fn look(waiting: &mut DeferredSend, waker: &Waker) -> Poll<Result<(), SendError<M>>> {
-        let is_whole = waiting.is_whole();
         let mut refused = Vec::new();
         let is_over = waiting.poll_room(waker, &mut refused);
+        let is_whole = waiting.is_whole();
         let mut outcome = Ok(());
         for (later, reason) in refused {
             let counters = waiting.counters();

@@ -26,6 +26,9 @@
 //! 2. If it finds room, or is dropped, it leaves the list. If its waker is no longer there, a notification has come
 //!    that it has not used, and it passes the notification on.
 //!
+//! A service looks for room and takes none. So its waker is in a list of its own: each notification wakes all of that
+//! list, and takes nothing from the futures.
+//!
 //! Nothing hands the room to the woken future: another sender may take it, and then the future waits on at its old
 //! place. A waker lies in the list only while its future waits, and is called and dropped without the lock.
 //!
@@ -60,12 +63,35 @@ struct Inside {
     bells: Vec<Arc<NotFullNotify>>,
     /// The wakers of futures, by their places.
     wakers: BTreeMap<u64, Waker>,
+    /// The wakers of services, which look for room and take none, by their places.
+    onlookers: BTreeMap<u64, Waker>,
     next_place: u64,
 }
 
-/// The place of a future in the list of wakers of one mailbox; `None` before it has waited there.
+/// The place of a future in a list of wakers of one mailbox.
 #[derive(Debug, Default)]
-pub(crate) struct WakerPlace(Option<u64>);
+pub(crate) struct WakerPlace {
+    /// `None` before it has waited there.
+    number: Option<u64>,
+    /// It takes no notification from others.
+    only_looks: bool,
+    /// The fence after the announcement has failed.
+    is_uncertain: bool,
+}
+
+impl WakerPlace {
+    /// The place of a service: each notification wakes it, and it takes none.
+    #[cfg(any(feature = "tower", pointsman_loom))]
+    pub(crate) fn of_onlooker() -> Self {
+        Self { only_looks: true, ..Self::default() }
+    }
+}
+
+impl Inside {
+    fn list_of(&mut self, place: &WakerPlace) -> &mut BTreeMap<u64, Waker> {
+        if place.only_looks { &mut self.onlookers } else { &mut self.wakers }
+    }
+}
 
 /// The number of senders that a notification wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +102,13 @@ enum Wakes {
 
 impl NotFullWait {
     pub(crate) fn new(has_threads: bool) -> Self {
-        let inside = Inside { ticket: 0, bells: Vec::new(), wakers: BTreeMap::new(), next_place: 0 };
+        let inside = Inside {
+            ticket: 0,
+            bells: Vec::new(),
+            wakers: BTreeMap::new(),
+            onlookers: BTreeMap::new(),
+            next_place: 0,
+        };
         let (waiting, inside) = (AtomicUsize::new(0), Mutex::new(inside));
         Self { has_threads, waiting, inside, changed: Condvar::new() }
     }
@@ -154,7 +186,7 @@ impl NotFullWait {
 
     #[cold]
     fn notify(&self, whom: Wakes) {
-        let (first, others) = {
+        let (first, others, onlookers) = {
             let mut inside = lock(&self.inside);
             inside.ticket += 1;
             inside.bells.iter().for_each(|bell| bell.ring());
@@ -163,15 +195,17 @@ impl NotFullWait {
                 Wakes::One => BTreeMap::new(),
                 Wakes::All => std::mem::take(&mut inside.wakers),
             };
-            self.waiting.fetch_sub(usize::from(first.is_some()) + others.len(), Ordering::Relaxed);
-            (first, others)
+            let onlookers = std::mem::take(&mut inside.onlookers);
+            let count = usize::from(first.is_some()) + others.len() + onlookers.len();
+            self.waiting.fetch_sub(count, Ordering::Relaxed);
+            (first, others, onlookers)
         };
         match whom {
             Wakes::One => self.changed.notify_one(),
             Wakes::All => self.changed.notify_all(),
         }
         // A waker is foreign code.
-        first.into_iter().chain(others).for_each(|(_, waker)| quietly(|| waker.wake()));
+        first.into_iter().chain(others).chain(onlookers).for_each(|(_, waker)| quietly(|| waker.wake()));
     }
 
     /// Enters the waker of a future, which looks for room next. Returns false if a later notification may be missed:
@@ -182,11 +216,11 @@ impl NotFullWait {
         let waker = waker.clone();
         let former = {
             let mut inside = lock(&self.inside);
-            let number = *place.0.get_or_insert_with(|| {
+            let number = *place.number.get_or_insert_with(|| {
                 inside.next_place += 1;
                 inside.next_place
             });
-            let former = inside.wakers.insert(number, waker);
+            let former = inside.list_of(place).insert(number, waker);
             if former.is_none() {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
             }
@@ -194,21 +228,19 @@ impl NotFullWait {
         };
         match former {
             // It has been announced since its last look.
-            Some(former) => {
-                quietly(|| drop(former));
-                true
-            }
-            None => self.fence_after_announcement(),
+            Some(former) => quietly(|| drop(former)),
+            None => place.is_uncertain = !self.fence_after_announcement(),
         }
+        !place.is_uncertain
     }
 
     /// Takes the waker of a future out of the list. If a notification has come that the future has not used, passes it
     /// on.
     pub(crate) fn leave(&self, place: &mut WakerPlace) {
-        let Some(number) = place.0.take() else { return };
+        let Some(number) = place.number.take() else { return };
         let former = {
             let mut inside = lock(&self.inside);
-            let former = inside.wakers.remove(&number);
+            let former = inside.list_of(place).remove(&number);
             if former.is_some() {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
             }
@@ -216,6 +248,7 @@ impl NotFullWait {
         };
         match former {
             Some(former) => quietly(|| drop(former)),
+            None if place.only_looks => {}
             None => self.notify(Wakes::One),
         }
     }

@@ -295,7 +295,7 @@ fn a_future_that_waits_beside_threads_gets_room_and_leaves_no_waker() {
     waits_by_waker("room_for_all_waker_beside", true);
 }
 
-/// One unit of room: a future that has been woken for it and is dropped passes the wake on.
+/// A future that has been woken for a unit of room and is dropped passes the wake on.
 // Bound 2: three threads.
 #[test]
 fn a_future_that_is_dropped_passes_its_wake_on() {
@@ -321,6 +321,31 @@ fn a_future_that_is_dropped_passes_its_wake_on() {
         assert!(take(&mut one));
         let alarm = dropped.join().unwrap();
         assert!(waits.join().unwrap().0);
+        assert_eq!(StdArc::strong_count(&alarm), 1, "no waker is kept");
+        assert!(take(&mut one));
+        tally.assert_each_once(2);
+    });
+}
+
+/// A service that has looked, is told that there is no room, and is not polled again takes no wake from a future.
+// Bound 3: two threads.
+#[test]
+fn a_service_that_looks_for_room_takes_no_wake_from_a_future() {
+    model("room_for_all_waker_onlooker", &[1, 16], 3, 10, || {
+        let mailbox = of_kind(false);
+        let tally = Tally::new();
+        let mut one = owner(&mailbox);
+        assert!(mailbox.push(tally.message(0)).is_ok());
+        let alarm = StdArc::new(Unpark(thread::current()));
+        let mut place = WakerPlace::of_onlooker();
+        assert!(mailbox.enter_waker(&mut place, &Waker::from(alarm.clone())));
+        let waits = {
+            let (mailbox, message) = (mailbox.clone(), tally.message(1));
+            thread::spawn(move || push_by_waker(&mailbox, message))
+        };
+        assert!(take(&mut one));
+        assert!(waits.join().unwrap().0);
+        mailbox.leave_wakers(&mut place);
         assert_eq!(StdArc::strong_count(&alarm), 1, "no waker is kept");
         assert!(take(&mut one));
         tally.assert_each_once(2);
