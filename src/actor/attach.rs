@@ -64,8 +64,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// The stream ends with the actor. A restart drops it as well, as it cancels timers: attach it in
     /// [`started`](crate::Actor::started), and again in [`restarted`](crate::Actor::restarted). [`detach`](Self::detach)
-    /// drops it before. None of these brings an event. An item that has been taken from the stream is always handled. A panic
-    /// of `wrap` fails the actor and drops the stream, and the item is lost.
+    /// drops it before. None of these brings an event. Each item taken from the stream is handled, unless `wrap` panics:
+    /// that fails the actor, drops the stream, and loses the item.
     ///
     /// The ledger counts each event as sent and handled at once.
     ///
@@ -119,12 +119,12 @@ impl<M: Send + 'static> Context<M> {
     where
         S: Stream + Send + 'static,
     {
-        let alarm = self.task_alarm();
+        let poll_waker = self.task_waker();
         // Guarded: either may be dropped while the other unwinds.
         let (stream, wrap) = (Guarded::new(Box::pin(stream)), Guarded::new(wrap));
-        self.add_task(&alarm, Box::new(Attached { stream, wrap }));
-        let key = StreamKey(alarm.number);
-        alarm.wake();
+        self.add_task(&poll_waker, Box::new(Attached { stream, wrap }));
+        let key = StreamKey(poll_waker.number);
+        poll_waker.wake();
         key
     }
 

@@ -5,24 +5,23 @@
 //! holds, its turns go the way of a suspended actor's: they act on immediate control only, and lay the token down under
 //! PARKED. The actor's children and the load that routers see are not those of a suspended actor.
 //!
-//! **The waker.** It marks the future as [due](Alarm::is_due) and then sends a
-//! [`Wakeup`](crate::core::control::Control::Wakeup). The turn takes the control before it looks at the mark, and lays
-//! the token down only when no control is left. So it polls after each wake, or the wake comes before the poll and the
-//! poll sees what the wake is about. A mark that is there already has its control on the way.
+//! **The waker** ([`PollWaker`]) sends a [`Wakeup`](crate::core::control::Control::Wakeup). The turn takes the control
+//! before it looks at the mark, and lays the token down only when no control is left. So it polls after each wake, or the
+//! wake comes before the poll, and the poll sees the cause of the wake.
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
-use crate::actor::held_futures::{Alarm, Ended, HeldFuture};
+use crate::actor::held_futures::{Ended, HeldFuture};
+use crate::actor::poll_waker::PollWaker;
 use crate::actor::recipe::Recipe;
 use crate::actor::turn::{ActorTurn, StepOutcome};
+use crate::core::control::Control;
 use crate::core::polls_within::PollsWithin;
 use crate::core::system::SystemCore;
 use crate::failure::{Failure, guarded};
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::panic::{Guarded, drop_guarded, quietly};
 use std::any::TypeId;
 use std::pin::Pin;
-use std::sync::Arc as StdArc;
 use std::task::{self, Poll, Waker};
 
 /// The last part of the handling that a hold has put off.
@@ -145,11 +144,12 @@ impl<M: Send + 'static> Context<M> {
         let actor = self.me().any_local();
         self.private(|private| {
             let holds = &mut private.extras().holds;
-            let alarm = holds
-                .alarm
-                .get_or_insert_with(|| StdArc::new(Alarm { actor, is_due: AtomicBool::new(false) }));
-            // Ordering: Relaxed; this turn reads it again.
-            alarm.is_due.store(true, Ordering::Relaxed);
+            let waker = holds.waker.get_or_insert_with(|| {
+                PollWaker::new(actor, 0, |waker| {
+                    let _ = waker.actor.send_system(Control::Wakeup);
+                })
+            });
+            waker.set_due();
             holds.queue.push_back(Box::new(held));
             private.pause.set_held(true);
         });
@@ -184,22 +184,19 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Polls the future that the actor holds for, if it is due and no suspension is in force.
     #[inline(never)]
     pub(crate) fn poll_hold(&mut self) -> StepOutcome {
-        let alarm = self.private(|private| {
+        let poll_waker = self.private(|private| {
             if !private.pause.is_only_held() {
                 return None;
             }
-            private.extras.as_ref()?.holds.alarm.clone()
+            private.extras.as_ref()?.holds.waker.clone()
         });
-        // Ordering: Relaxed; the swap below has the order.
-        let Some(alarm) = alarm.filter(|alarm| alarm.is_due.load(Ordering::Relaxed)) else {
+        let Some(poll_waker) = poll_waker.filter(|waker| waker.is_due()) else {
             return StepOutcome::NothingDue;
         };
         if !self.use_budget() {
             return StepOutcome::Budget;
         }
-        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`. A later wake finds the mark cleared, and
-        // sends control again.
-        alarm.is_due.swap(false, Ordering::Acquire);
+        poll_waker.begin_poll();
         // Taken out while user code runs.
         let held = self.private(|private| private.extras().holds.queue.pop_front());
         let Some(mut held) = held else {
@@ -207,7 +204,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return StepOutcome::Once;
         };
         self.row.worked(1);
-        let waker = Waker::from(alarm.clone());
+        let waker = Waker::from(poll_waker.clone());
         let system = &self.core().system;
         let polled =
             guarded(|| Ok(PollsWithin::of(system).run(|| held.poll(&mut task::Context::from_waker(&waker)))));
@@ -216,12 +213,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Ok(Poll::Ready(then)) => {
                 // Before `then` runs: it finds released what the future held.
                 drop_held(system, held);
-                self.end_hold(&alarm);
+                self.end_hold(&poll_waker);
                 self.finish_hold(then);
             }
             Err(failure) => {
                 drop_held(system, held);
-                self.end_hold(&alarm);
+                self.end_hold(&poll_waker);
                 self.fail(failure, None);
             }
         }
@@ -229,13 +226,12 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Ends the first hold; the next hold is due.
-    fn end_hold(&self, alarm: &Alarm) {
+    fn end_hold(&self, waker: &PollWaker) {
         self.private(|private| {
             let is_held = !private.extras().holds.queue.is_empty();
             private.pause.set_held(is_held);
         });
-        // Ordering: Relaxed; this turn reads it again.
-        alarm.is_due.store(true, Ordering::Relaxed);
+        waker.set_due();
     }
 
     fn finish_hold(&mut self, then: Ended) {

@@ -13,6 +13,7 @@ pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
 pub(crate) mod leave_router; // the leave of a routee
 pub(crate) mod hold; // messages wait for a future
+pub(crate) mod poll_waker; // the waker of a future that an actor polls
 pub(crate) mod held_futures; // the same, as data
 pub(crate) mod own_tasks; // futures and streams that the turns poll
 pub(crate) mod task_table; // the same, as data

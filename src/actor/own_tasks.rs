@@ -1,40 +1,42 @@
 //! The tasks of an actor: polled by its own turns, and ended with it. They bring messages that take no room in the
 //! mailbox.
 //!
-//! A task has a number and an alarm, which is its waker. A wake marks the task as due and sends the actor positioned
-//! control (`Control::Poll`). So the poll comes behind the messages that are queued at the wake, spends a message's share
-//! of the throughput, and waits while the actor is suspended or holds. A mark that is there already has its control on the
-//! way. The poll clears the mark first, so a later wake sends control again.
+//! A task has a number and a waker (`poll_waker.rs`). A wake sends the actor positioned control (`Control::Poll`). So the
+//! poll comes behind the messages that are queued at the wake, spends a message's share of the throughput, and waits while
+//! the actor is suspended or holds.
 //!
 //! A message that a poll brings is handled in that very step. It is counted as sent and handled then, as the last message
 //! of a router is. The task is polled again after that, behind the messages that are queued by then.
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
+use crate::actor::poll_waker::PollWaker;
 use crate::actor::recipe::Recipe;
-use crate::actor::task_table::{Alarm, Entry, OwnTask, TaskStep};
+use crate::actor::task_table::{Entry, OwnTask, TaskStep};
 use crate::actor::turn::ActorTurn;
+use crate::core::control::Control;
 use crate::core::polls_within::PollsWithin;
 use crate::failure::guarded;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::panic::quietly;
 use std::sync::Arc as StdArc;
 use std::task::{self, Poll, Wake, Waker};
 
 impl<M: Send + 'static> Context<M> {
-    /// Makes the alarm of a new task.
-    pub(crate) fn task_alarm(&mut self) -> StdArc<Alarm> {
+    /// Makes the waker of a new task.
+    pub(crate) fn task_waker(&mut self) -> StdArc<PollWaker> {
         let number = self.extras(|extras| {
             extras.tasks.next += 1;
             extras.tasks.next
         });
-        StdArc::new(Alarm { actor: self.me().any_local(), number, is_due: AtomicBool::new(false) })
+        PollWaker::new(self.me().any_local(), number, |waker| {
+            let _ = waker.actor.send_positioned(Control::Poll(waker.number));
+        })
     }
 
-    /// Adds a task, which is polled when its alarm is woken.
-    pub(crate) fn add_task(&mut self, alarm: &StdArc<Alarm>, task: Box<dyn OwnTask<M>>) {
-        let entry = Entry { task: Some(task), alarm: alarm.clone() };
-        self.extras(|extras| extras.tasks.open.insert(alarm.number, entry));
+    /// Adds a task, which is polled when its waker is woken.
+    pub(crate) fn add_task(&mut self, waker: &StdArc<PollWaker>, task: Box<dyn OwnTask<M>>) {
+        let entry = Entry { task: Some(task), waker: waker.clone() };
+        self.extras(|extras| extras.tasks.open.insert(waker.number, entry));
     }
 
     /// Drops a task; returns whether there was one of this number.
@@ -82,12 +84,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Taken out while user code runs, which may end the task.
         let taken = self.private(|private| {
             let entry = private.extras.as_mut()?.tasks.open.get_mut(&number)?;
-            Some((entry.task.take()?, entry.alarm.clone()))
+            Some((entry.task.take()?, entry.waker.clone()))
         });
-        let Some((mut task, alarm)) = taken else { return };
-        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`. A later wake sends control again.
-        alarm.is_due.swap(false, Ordering::Acquire);
-        let waker = Waker::from(alarm.clone());
+        let Some((mut task, poll_waker)) = taken else { return };
+        poll_waker.begin_poll();
+        let waker = Waker::from(poll_waker.clone());
         let system = &self.core().system;
         let polled =
             guarded(|| Ok(PollsWithin::of(system).run(|| task.poll(&mut task::Context::from_waker(&waker)))));
@@ -110,7 +111,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.count_own();
         self.deliver(message);
         // Behind the messages that are queued by now.
-        alarm.wake();
+        poll_waker.wake();
     }
 
     /// Counts a message that this very step handles.

@@ -102,6 +102,9 @@ impl<M: Send + 'static> Context<M> {
     /// over a restart, and the new state gets the event. When this actor ends, the message is a dead letter (reason
     /// [`Full`](crate::DeadLetterReason::Full)). The ledger counts the event as sent and handled at once; it takes no room
     /// in this actor's mailbox.
+    ///
+    /// While this actor [holds](Self::hold) or is suspended it does not take the room, and may keep futures that wait
+    /// behind it from that room until the target takes a further message. So do not hold for a send to the same target.
     #[must_use = "`false`: the message waits, and its event follows"]
     pub fn send_when_room<N: Send + 'static>(
         &mut self,
@@ -111,17 +114,17 @@ impl<M: Send + 'static> Context<M> {
     ) -> bool {
         let wrap = Guarded::new(wrap);
         let mut future = target.send(message);
-        let alarm = self.task_alarm();
-        let waker = Waker::from(alarm.clone());
+        let poll_waker = self.task_waker();
+        let waker = Waker::from(poll_waker.clone());
         let state = match Pin::new(&mut future).poll(&mut task::Context::from_waker(&waker)) {
             Poll::Ready(Ok(())) => return true,
             Poll::Ready(Err(refused)) => SendState::Refused(Some(refused)),
             Poll::Pending => SendState::Waiting(future),
         };
         let is_over = matches!(state, SendState::Refused(_));
-        self.add_task(&alarm, Box::new(WaitingSend { state, wrap: Some(wrap) }));
+        self.add_task(&poll_waker, Box::new(WaitingSend { state, wrap: Some(wrap) }));
         if is_over {
-            alarm.wake();
+            poll_waker.wake();
         }
         false
     }

@@ -86,8 +86,12 @@ impl ActorBuilder {
     /// Creates the actor as [`spawn`](Self::spawn) does, and waits until its [`started`](Actor::started) has run: the
     /// reference is that of an actor which is ready. `limit` is by the system's clock.
     ///
-    /// An actor that fails to start is told to stop, whatever its supervisor says, and so is an actor that takes longer
-    /// than `limit`.
+    /// An actor that fails to start is told to stop, and so is an actor that takes longer than `limit`. Its parent
+    /// judges the failure all the same: an escalation and a strategy for all children take effect, and a restart may
+    /// run the recipe again before the actor stops.
+    ///
+    /// A handler on a blocking dispatcher holds a thread of it while it waits. Where all of its threads wait for actors
+    /// of the same dispatcher, none of these starts before `limit`: give the children another dispatcher.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -112,7 +116,7 @@ impl ActorBuilder {
     ///
     /// # Errors
     ///
-    /// [`StartupError`]. On a thread that may not wait, such as a work-stealing worker, no actor is created.
+    /// [`StartupError`]. On a thread that may not wait, such as a work-stealing worker, the recipe does not run.
     #[doc(alias = "wait_for_startup")]
     pub fn spawn_started<A, I>(
         self,
@@ -130,7 +134,7 @@ impl ActorBuilder {
             Ok(parent) => parent.clone(),
             Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }.into()),
         };
-        let (port, ask) = ask::begin(AskClock::Target(parent));
+        let (port, ask) = ask::begin(AskClock::System(parent));
         let recipe = Startup { recipe: without_context(recipe), port: Some(port) };
         let held = spawn_held::<A, _>(self.plan, recipe)?;
         if held.actor().any_local().runs_only_here() {

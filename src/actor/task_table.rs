@@ -1,11 +1,9 @@
 //! The tasks of an actor, as data. `own_tasks.rs` tells how they are polled.
 
-use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::control::Control;
+use crate::actor::poll_waker::PollWaker;
 use crate::sync::HashMap;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc as StdArc;
-use std::task::{self, Poll, Wake};
+use std::task::{self, Poll};
 
 /// A task of an actor that takes messages `M`.
 pub(crate) trait OwnTask<M>: Send {
@@ -37,34 +35,11 @@ pub(crate) struct OwnTasks<M> {
 pub(crate) struct Entry<M> {
     /// `None` while it is polled.
     pub(crate) task: Option<Box<dyn OwnTask<M>>>,
-    pub(crate) alarm: StdArc<Alarm>,
+    pub(crate) waker: StdArc<PollWaker>,
 }
 
 impl<M> Default for OwnTasks<M> {
     fn default() -> Self {
         Self { open: HashMap::default(), next: 0 }
-    }
-}
-
-/// The waker of a task.
-pub(crate) struct Alarm {
-    pub(crate) actor: AnyActorRef,
-    pub(crate) number: u64,
-    /// Set by each wake, and taken by the poll that follows.
-    pub(crate) is_due: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: StdArc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: Release; pairs with the Acquire swap in `ActorTurn::poll_task`: the poll sees the writes before the
-        // wake.
-        if !self.is_due.swap(true, Ordering::Release) {
-            // An actor that has ended needs no poll.
-            let _ = self.actor.send_positioned(Control::Poll(self.number));
-        }
     }
 }

@@ -10,26 +10,24 @@ use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
+use crate::actor::poll_waker::PollWaker;
 use crate::actor::recipe::Recipe;
 use crate::actor::spawn::{Plan, spawn_cell};
 use crate::actor::system_end::HelperRole;
 use crate::actor::turn::apply;
 use crate::ask::call_error::CallError;
 use crate::core::actor_ref::ActorRef;
-use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::control::Control;
 use crate::core::error::SpawnError;
 use crate::core::polls_within::PollsWithin;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::failure::{Failure, guarded};
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::{Guarded, quietly};
 use crate::util::stderr_log::report;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
-use std::task::{self, Poll, Wake, Waker};
+use std::task::{self, Poll, Waker};
 
 /// The dispatcher of closures.
 const BLOCKING: &str = "blocking";
@@ -258,7 +256,7 @@ impl SystemCore {
         };
         // Boxed: the future must not move between two polls, and an actor's state does.
         let (future, wrap) = (Guarded::new(Box::pin(future)), Guarded::new(wrap));
-        let pipe = Pipe { running: Some(Running { future, wrap, target }), alarm: None };
+        let pipe = Pipe { running: Some(Running { future, wrap, target }), waker: None };
         spawn_cell(plan, Once(Some(pipe))).map(drop)
     }
 }
@@ -267,37 +265,13 @@ impl SystemCore {
 struct Pipe<F, W, M> {
     /// `None` after the result is on its way.
     running: Option<Running<F, W, M>>,
-    alarm: Option<StdArc<Alarm>>,
+    waker: Option<StdArc<PollWaker>>,
 }
 
 struct Running<F, W, M> {
     future: Guarded<Pin<Box<F>>>,
     wrap: Guarded<W>,
     target: ActorRef<M>,
-}
-
-/// The future's waker.
-struct Alarm {
-    pipe: AnyActorRef,
-    /// Makes the control message that polls the future.
-    poll: fn() -> Control,
-    /// The future has been woken since the last poll began, and a control message is on its way.
-    is_rung: AtomicBool,
-}
-
-impl Wake for Alarm {
-    fn wake(self: StdArc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &StdArc<Self>) {
-        // Ordering: Release; pairs with the Acquire swap in `Pipe::poll`. A waker that finds it rung leaves the wake to
-        // the poll that follows, which sees the writes before this. The waker reads nothing of the poll's.
-        if !self.is_rung.swap(true, Ordering::Release) {
-            // A pipe that has ended needs no poll.
-            let _ = self.pipe.send_positioned((self.poll)());
-        }
-    }
 }
 
 impl<F, W, M, T> Pipe<F, W, M>
@@ -307,11 +281,9 @@ where
     M: Send + 'static,
 {
     fn poll(&mut self, ctx: &mut Context<Never>) {
-        let (Some(running), Some(alarm)) = (&mut self.running, &self.alarm) else { return };
-        // Ordering: Acquire; pairs with the Release swap in `Alarm::wake_by_ref`: the poll sees the writes before a
-        // wake that we take here, and a later wake sends a control message again.
-        alarm.is_rung.swap(false, Ordering::Acquire);
-        let waker = Waker::from(alarm.clone());
+        let (Some(running), Some(poll_waker)) = (&mut self.running, &self.waker) else { return };
+        poll_waker.begin_poll();
+        let waker = Waker::from(poll_waker.clone());
         let future = running.future.as_mut();
         let within = PollsWithin::of(&ctx.core().system);
         match guarded(|| Ok(within.run(|| future.poll(&mut task::Context::from_waker(&waker))))) {
@@ -368,13 +340,12 @@ where
         if let Some(owner) = self.running.as_ref().and_then(|running| running.target.untyped()) {
             ctx.core().children.set_front(HelperRole("pipe", owner));
         }
-        let poll = || {
-            apply(|pipe: &mut Self, ctx| {
+        self.waker = Some(PollWaker::new(pipe, 0, |waker| {
+            let _ = waker.actor.send_positioned(apply(|pipe: &mut Self, ctx| {
                 pipe.poll(ctx);
                 Ok(())
-            })
-        };
-        self.alarm = Some(StdArc::new(Alarm { pipe, poll, is_rung: AtomicBool::new(false) }));
+            }));
+        }));
         self.poll(ctx);
         Ok(())
     }
