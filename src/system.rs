@@ -272,7 +272,10 @@ impl SystemBuilder {
 
     /// Sets whether the first lines of the log go to standard error while the program has no logger of the crate `log`
     /// installed: 5 lines each of failures of actors, of dead letters, of routers and systems that end by themselves,
-    /// and of other warnings, in one process. Default: yes.
+    /// and of most other warnings, in one process. Default: yes.
+    ///
+    /// The thread that reports writes the line, for a dead letter the sender's: that thread waits while standard error
+    /// takes nothing. A logger whose type has no fields, and which is silenced by its level, counts as none.
     ///
     /// ```
     /// use pointsman::prelude::*;

@@ -23,14 +23,16 @@ type Said = File<Section, Section, Section, Section>;
 
 /// Reads the text of a file.
 pub(crate) fn read(toml: &str) -> Result<Said, BuildError> {
-    let deserializer = toml::Deserializer::parse(toml).map_err(|error| BuildError::config_syntax(&error))?;
-    serde_path_to_error::deserialize(deserializer)
-        .map_err(|error| BuildError::config_key(key::whole(error.path()), error.inner().message()))
+    said(toml::Deserializer::parse(toml).map_err(|error| BuildError::config_syntax(&error))?)
 }
 
 /// Reads a table that has the contents of a file.
 pub(crate) fn read_table(table: &toml::Table) -> Result<Said, BuildError> {
-    serde_path_to_error::deserialize(table.clone())
+    said(table.clone())
+}
+
+fn said<'de>(source: impl serde::Deserializer<'de, Error = toml::de::Error>) -> Result<Said, BuildError> {
+    serde_path_to_error::deserialize(source)
         .map_err(|error| BuildError::config_key(key::whole(error.path()), error.inner().message()))
 }
 
@@ -96,7 +98,8 @@ fn changed<T: Serialize + DeserializeOwned>(
 fn shutdown(known: &Phases, section: Section) -> Result<Phases, BuildError> {
     let said = section.0.get("phase").and_then(Toml::as_table).map(toml::Table::keys);
     let said: Vec<String> = said.into_iter().flatten().cloned().collect();
-    let phases = changed("shutdown", known, section)?;
+    let phases: Phases = changed("shutdown", known, section)?;
+    let phases = phases.with_unknown_of(known);
     let known = known.known();
     match said.into_iter().find(|name| !known.contains(name) && !phases.is_connected(name)) {
         Some(name) => Err(BuildError::config_key(

@@ -130,18 +130,20 @@ impl LetterLog {
         if !self.is_read() || (is_ending && !self.settings.during_shutdown) {
             return;
         }
-        let system = &self.system;
-        self.stderr.write(
-            Notice::DeadLetter,
-            log::Level::Info,
-            format_args!("dead letter in system {system:?}: {letter}"),
-        );
-        if !log::log_enabled!(target: TARGET, log::Level::Info) {
+        let is_logged = log::log_enabled!(target: TARGET, log::Level::Info);
+        if !is_logged && !self.stderr.takes(Notice::DeadLetter) {
             return;
         }
+        let Self { system, settings, .. } = self;
         let now = self.clock.now();
-        let verdict = lock(&self.count).judge(&self.settings, now);
-        let settings = &self.settings;
+        let verdict = lock(&self.count).judge(settings, now);
+        if verdict != Verdict::Silence {
+            self.stderr.write(
+                Notice::DeadLetter,
+                log::Level::Info,
+                format_args!("dead letter in system {system:?}: {letter}"),
+            );
+        }
         match verdict {
             Verdict::Silence => {}
             Verdict::Say => log::info!(target: TARGET, "system {system:?}: {letter}"),

@@ -153,31 +153,21 @@ impl fmt::Debug for SystemRef {
 impl SystemCore {
     /// Makes a system whose threads run; its tree of actors must still be made.
     pub(crate) fn new(parts: Parts) -> StdArc<Self> {
-        let Parts {
-            name,
-            seed,
-            clock,
-            log_dead_letters,
-            stderr,
-            dispatchers,
-            mailboxes,
-            deployments,
-            extensions,
-        } = parts;
         let events = EventStream::default();
-        let letter_log = LetterLog::new(name.clone(), log_dead_letters, stderr, clock.clone());
+        let letter_log =
+            LetterLog::new(parts.name.clone(), parts.log_dead_letters, parts.stderr, parts.clock.clone());
         StdArc::new(Self {
-            seed,
-            stderr,
+            seed: parts.seed,
+            stderr: parts.stderr,
             counters: Counters::new(),
             dead_letters: DeadLetters::new(events.clone(), letter_log),
             events,
-            timers: Timers::new(&name, clock),
-            name,
-            dispatchers,
-            mailboxes,
-            deployments,
-            extensions,
+            timers: Timers::new(&parts.name, parts.clock),
+            name: parts.name,
+            dispatchers: parts.dispatchers,
+            mailboxes: parts.mailboxes,
+            deployments: parts.deployments,
+            extensions: parts.extensions,
             tree: Mutex::new(None),
             next_uid: CachePadded::new(AtomicU32::new(1)),
             closed: AtomicBool::new(false),

@@ -140,6 +140,15 @@ pub struct Phases {
     unknown: Option<String>,
 }
 
+#[cfg(feature = "config")]
+impl Phases {
+    /// Takes over the unknown name of `before`, which settings that were read again do not hold.
+    pub(crate) fn with_unknown_of(mut self, before: &Self) -> Self {
+        self.unknown.clone_from(&before.unknown);
+        self
+    }
+}
+
 impl Default for Phases {
     /// Makes the default phases in a line: each depends on the phase before it.
     fn default() -> Self {

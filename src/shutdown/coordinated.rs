@@ -167,7 +167,7 @@ impl Extension for Coordinator {
         };
         self.tell_of_end(wakers);
         warn_of_unrun(self.stderr, system, "ended", &unrun);
-        // One that holds the system would keep itself in memory.
+        // A task that holds the system would keep itself in memory.
         drop(dropped);
     }
 

@@ -18,7 +18,7 @@ use crate::shutdown::report::{
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Condvar, Mutex, lock, per_thread};
 use crate::time::alarm::Alarms;
-use crate::util::panic::quietly;
+use crate::util::panic::{Guarded, quietly};
 use crate::util::stderr_log::report;
 use std::cell::Cell;
 use std::pin::Pin;
@@ -322,10 +322,12 @@ impl Progress {
         lock(&self.state).threads.push(thread::current());
         let waker = Waker::from(StdArc::new(Unpark(thread::current())));
         let within = PollsWithin::of(core);
-        let mut running = match guarded(|| Ok(within.run(work))) {
+        let running = match guarded(|| Ok(within.run(work))) {
             Ok(running) => running,
             Err(failure) => return self.end(place, Err(failure), took()),
         };
+        // Guarded: it may be dropped while the program's function unwinds.
+        let mut running = Guarded::new(running);
         let done = loop {
             let polled =
                 guarded(|| Ok(within.run(|| running.as_mut().poll(&mut Context::from_waker(&waker)))));

@@ -7,9 +7,13 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::process_wide;
 use crate::util::panic::quietly;
 use std::fmt;
+use std::io::Write;
 
 /// The most lines of each kind.
 const LINES_MAX: u32 = 5;
+
+/// The most bytes of a line's text.
+const TEXT_MAX: usize = 2048;
 
 /// The kinds of lines. Each has lines of its own, so that a flood of one kind hides no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,28 +84,37 @@ impl StderrLog {
         if before >= LINES_MAX {
             return;
         }
-        // Standard error may be closed, and the macro, which panics then, is the way to the captured output of tests.
+        // The text runs code of users: it is made before the lock of standard error is taken.
         quietly(|| {
+            let mut text = text.to_string();
+            if text.len() > TEXT_MAX {
+                let end = (0..=TEXT_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                text.truncate(end);
+                text.push('…');
+            }
+            let mut lines = String::new();
             // Ordering: Relaxed; only the count matters.
             if WRITTEN.hints.fetch_add(1, Ordering::Relaxed) == 0 {
-                eprintln!(
+                lines = format!(
                     "pointsman: no logger is installed, so the first {LINES_MAX} lines of each kind go to standard \
                      error; install a logger of the crate `log`, such as env_logger, to read all of them, or turn this \
-                     off by `SystemBuilder::stderr_without_logger(false)`"
+                     off by `SystemBuilder::stderr_without_logger(false)`\n"
                 );
             }
             let level = level.as_str().to_ascii_lowercase();
+            lines.push_str(&format!("pointsman: {level}: {text}"));
             if before + 1 == LINES_MAX {
-                eprintln!("pointsman: {level}: {text}; no more {} are written", kind.plural());
-            } else {
-                eprintln!("pointsman: {level}: {text}");
+                lines.push_str(&format!("; no more {} are written", kind.plural()));
             }
+            lines.push('\n');
+            // Standard error may be closed. `eprintln!` would panic then, and end a program that aborts on panics.
+            let _ = std::io::stderr().write_all(lines.as_bytes());
         });
     }
 }
 
-/// Returns whether the logger is the one of the crate `log` that drops all records. That one has no size, and an
-/// installed logger that is silenced by its level has one, as a rule.
+/// Returns whether the logger is the one of the crate `log` that drops all records: its type has no size. An installed
+/// logger that is silenced by its level has a size, as a rule.
 fn is_logger_missing() -> bool {
     std::mem::size_of_val(log::logger()) == 0
 }
@@ -110,8 +123,12 @@ fn is_logger_missing() -> bool {
 /// runs the user's logger, and so the caller guards it.
 macro_rules! report {
     ($stderr:expr, $kind:ident, $level:expr, $($text:tt)+) => {{
-        log::log!(target: "pointsman", $level, $($text)+);
-        $stderr.write($crate::util::stderr_log::Notice::$kind, $level, format_args!($($text)+));
+        let (stderr, level) = ($stderr, $level);
+        log::log!(target: "pointsman", level, $($text)+);
+        // Asked here: the arguments of a line that is not written are not made.
+        if stderr.takes($crate::util::stderr_log::Notice::$kind) {
+            stderr.write($crate::util::stderr_log::Notice::$kind, level, format_args!($($text)+));
+        }
     }};
 }
 pub(crate) use report;

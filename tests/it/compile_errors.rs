@@ -1,4 +1,4 @@
-//! What the compiler says of the commonest faults. Each case is a program that is compiled against the library of this
+//! The compiler's hints about the commonest faults. Each case is a program that is compiled against the library of this
 //! test, and whose errors are read: the sentences, and not the compiler's own words around them.
 #![cfg(not(any(miri, pointsman_asan, pointsman_tsan)))]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// What all cases have: an actor that takes a request and a message.
+/// The begin of all cases: an actor that takes a request and a message.
 const COMMON: &str = r#"
 #![allow(unused)]
 use pointsman::prelude::*;
@@ -111,7 +111,7 @@ fn a_request_that_is_none() {
         &[
             "`Clear` is no request",
             "`impl Request for Clear { type Reply = …; }`",
-            "what has no answer is sent by `tell`",
+            "a message without an answer is sent by `tell`",
         ],
     );
 }

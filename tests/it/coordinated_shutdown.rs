@@ -115,6 +115,16 @@ fn bad_phases_names_and_cycles_are_typed_errors() {
     end(stage);
 }
 
+#[cfg(feature = "config")]
+#[test]
+fn a_mistyped_phase_is_refused_also_where_a_file_is_read() {
+    let phases = Phases::default().change("srevice-stop", |phase| phase.recover(false));
+    let builder =
+        System::builder("mistyped").shutdown_phases(phases).config("seed = 1").expect("a sound file");
+    let error = builder.build().expect_err("no phase has this name");
+    assert!(matches!(error, BuildError::UnknownPhase { named_by: None, .. }), "{error}");
+}
+
 #[test]
 fn the_tasks_of_a_phase_run_at_the_same_time() {
     let stage = staged("parallel", |phases| phases);

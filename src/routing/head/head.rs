@@ -73,14 +73,22 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Actor for Head<M, L> {
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage<M>>) -> HandlerResult {
         // If publishing panics, the ended routee stays listed until the next notice; `forget` takes every closed one.
         self.change(ctx, |head, _| head.forget(&terminated.actor));
-        let routee = &terminated.actor;
-        self.end_if_empty(&format_args!("its last routee, {}, has ended", routee.path()), ctx);
+        self.end_if_empty(&EndedRoutee(&terminated.actor), ctx);
         self.stop_if_drained(ctx);
         Ok(())
     }
 
     fn supervision(&self) -> Strategy {
         self.head_state.strategy.clone()
+    }
+}
+
+/// The reason for the end of a router whose last routee has ended. The path is made only when it is shown.
+struct EndedRoutee<'a>(&'a AnyActorRef);
+
+impl fmt::Display for EndedRoutee<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its last routee, {}, has ended", self.0.path())
     }
 }
 
