@@ -151,6 +151,7 @@ fn run(options: &Options) -> Result<(), String> {
         total(Count::Born),
         total(Count::Buried),
     );
-    println!("{}", memory.judge()?);
+    // Mixes of storms need caches that a storm alone does not.
+    println!("{}", memory.judge(profile.rounds_alone().saturating_sub(first) as usize)?);
     Ok(())
 }

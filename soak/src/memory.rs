@@ -1,7 +1,7 @@
 //! Whether memory is flat over a run.
 
-/// Rounds that it takes to judge.
-const ROUNDS_MIN: usize = 16;
+/// Rounds of mixes that it takes to judge.
+const ROUNDS_MIN: usize = 12;
 /// What is allocated at the end of a round may grow by so many bytes from the second quarter of a run to its last: the
 /// caches of the process settle late.
 const LIVE_MORE: i64 = 1 << 20;
@@ -24,14 +24,18 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// What has grown. Compared are the least values of the second quarter of the run with those of the last one.
-    pub fn judge(&self) -> Result<String, String> {
-        let count = self.samples.len();
+    /// What has grown. Compared are the least values of the second quarter of the run with those of the last one, from
+    /// the round `first` on: the rounds before it fill the caches of the process.
+    pub fn judge(&self, first: usize) -> Result<String, String> {
+        let judged = self.samples.get(first..).unwrap_or_default();
+        let count = judged.len();
         if count < ROUNDS_MIN {
-            return Ok(format!("memory is judged from {ROUNDS_MIN} rounds on: there were {count}"));
+            return Ok(format!(
+                "memory is judged over {ROUNDS_MIN} rounds from round {first} on: there were {count}"
+            ));
         }
         let least = |range: std::ops::Range<usize>| {
-            let samples = &self.samples[range];
+            let samples = &judged[range];
             let live = samples.iter().map(|sample| sample.0).min().unwrap_or(0);
             let resident = samples.iter().map(|sample| sample.1).min().unwrap_or(0);
             (live, resident)
@@ -65,15 +69,18 @@ mod tests {
 
     #[test]
     fn a_steady_leak_is_told_and_caches_that_settle_are_not() {
-        assert!(over(100, |round| round * 50_000).judge().is_err());
-        assert!(over(100, |round| 3_000_000 + round.min(20) * 100_000).judge().is_ok());
-        assert!(over(4, |round| round * 1_000_000).judge().is_ok(), "too few to judge");
+        assert!(over(100, |round| round * 50_000).judge(0).is_err());
+        assert!(over(100, |round| 3_000_000 + round.min(20) * 100_000).judge(0).is_ok());
+        assert!(over(4, |round| round * 1_000_000).judge(0).is_ok(), "too few to judge");
+        assert!(over(100, |round| round * 50_000).judge(90).is_ok(), "too few after the first ones");
+        assert!(over(40, |round| 3_000_000 + round.min(14) * 200_000).judge(14).is_ok());
+        assert!(over(40, |round| 3_000_000 + round.max(14) * 100_000).judge(14).is_err());
     }
 
     #[test]
     fn what_is_resident_counts_too() {
         let mut memory = Memory::default();
         (0..100_u64).for_each(|round| memory.note(0, round << 20));
-        assert!(memory.judge().is_err());
+        assert!(memory.judge(0).is_err());
     }
 }

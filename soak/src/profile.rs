@@ -45,10 +45,15 @@ impl Profile {
             .collect()
     }
 
+    /// The number of rounds at the start that run each storm alone.
+    pub fn rounds_alone(self) -> u64 {
+        if matches!(self, Self::Everyday) { STORMS.len() as u64 } else { 0 }
+    }
+
     /// The round of this number.
     pub fn round(self, seed: u64, number: u64, scale: Scale) -> Round {
         let mut dice = Dice::of(seed, number);
-        let is_alone = matches!(self, Self::Everyday) && number < STORMS.len() as u64;
+        let is_alone = number < self.rounds_alone();
         let storms = match self {
             Self::One(storm) => vec![storm],
             Self::Heavy => {
