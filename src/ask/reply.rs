@@ -309,6 +309,7 @@ pub(crate) trait ReplyDestination<R>: Send + Sync {
 ///
 /// The sink gets the first reply, or [`AskError::NoReply`] when the last port is dropped without a reply. It gets
 /// neither, if the handle ends the ask first.
+#[inline(always)]
 pub(crate) fn to_sink<R, S>(sink: S, prepare: impl FnOnce(&S, &SinkHandle<R>)) -> (ReplyTo<R>, SinkHandle<R>)
 where
     S: ReplyDestination<R> + 'static,

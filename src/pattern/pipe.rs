@@ -123,8 +123,8 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// As [`pipe_to_self`](Self::pipe_to_self) for a future whose output is a result: its error and the [`PipeError`] are
-    /// one error, so the message has one `Result`. `E` is any error that a `PipeError` converts to: a [`Failure`](crate::Failure), a boxed
-    /// error, a [`CallError`](crate::ask::CallError), or one of your own.
+    /// one error, so the message has one `Result`. `E` is any error that a `PipeError` converts to: a [`Failure`], a boxed
+    /// error, a [`CallError`], or one of your own.
     ///
     /// ```
     /// use pointsman::ask::CallError;
