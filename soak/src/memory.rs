@@ -20,12 +20,13 @@ impl Memory {
         self.samples.push((live, resident));
     }
 
-    /// What is to be said at the end.
+    /// Judges the run at its end.
     ///
     /// # Errors
     ///
-    /// What has grown. Compared are the least values of the second quarter of the run with those of the last one, from
-    /// the round `first` on: the rounds before it fill the caches of the process.
+    /// The error says by how much memory has grown. The least values of the second quarter of the run are compared with
+    /// those of the last quarter. The run counts from the round `first` on: the rounds before it fill the caches of the
+    /// process.
     pub fn judge(&self, first: usize) -> Result<String, String> {
         let judged = self.samples.get(first..).unwrap_or_default();
         let count = judged.len();

@@ -6,9 +6,8 @@
 //! hold only blocks whose first slot follows the header at once. Messages of a stricter alignment than 8 shift the
 //! slots, so their blocks go straight to the allocator.
 //!
-//! Fresh blocks of the cached shapes come from [`slabs`] and go back there: after a flood of messages
-//! their pages are the kernel's again. An allocator keeps them, because a few blocks that are still in use lie between
-//! those that are free.
+//! Fresh blocks of the cached shapes come from [`slabs`] and go back there: after a flood of messages their pages are the
+//! kernel's again. An allocator keeps them, because a few blocks that are still in use lie between those that are free.
 
 use crate::mailbox::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicU64};
