@@ -4,6 +4,7 @@ use pointsman::Ledger;
 use pointsman::net::{Closed, ConnectError, Connection, ReadOutcome, Ready, SocketAddress};
 use pointsman::prelude::*;
 use pointsman::time::ManualClock;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,6 +145,19 @@ fn fails(events: &Receiver<Event>) -> ConnectError {
     }
 }
 
+/// Waits for the caller's end. The kernel may report the end of both halves apart, so the caller may find the end of
+/// what it reads twice.
+#[track_caller]
+fn stops(events: &Receiver<Event>) {
+    loop {
+        match next(events) {
+            Event::Ended => {}
+            Event::Stopped => return,
+            event => panic!("{event:?}"),
+        }
+    }
+}
+
 /// Receives so many bytes.
 fn receives(events: &Receiver<Event>, count: usize) -> Vec<u8> {
     let mut all = Vec::new();
@@ -218,7 +232,7 @@ fn a_connection_that_was_asked_for_behaves_as_an_accepted_one() {
         caller.tell(CallerMsg::End);
         assert!(matches!(next(&events), Event::Ended));
         caller.stop();
-        assert!(matches!(next(&events), Event::Stopped));
+        stops(&events);
     }
     let counts = system.outgoing_connections();
     assert_eq!((counts.connecting, counts.connected, counts.failed), (0, 3, 0));
@@ -551,9 +565,12 @@ fn an_actor_gets_its_connections_though_its_mailbox_is_full_and_tells_them_apart
     entered.recv_timeout(LONG).unwrap();
     wait_for(|| system.outgoing_connections().connected == 2);
     release.send(()).unwrap();
-    let mut heard = [hears.recv_timeout(LONG).unwrap(), hears.recv_timeout(LONG).unwrap()];
-    heard.sort_unstable();
-    assert_eq!(heard, ["first", "second"]);
+    // A connection may become ready twice before the other does once.
+    let mut heard = BTreeSet::new();
+    while heard.len() < 2 {
+        heard.insert(hears.recv_timeout(LONG).unwrap());
+    }
+    assert!(heard.iter().eq(["first", "second"].iter()), "{heard:?}");
     ends_balanced(system);
 }
 
