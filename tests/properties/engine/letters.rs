@@ -107,6 +107,8 @@ pub struct Books {
     pub has_changed: bool,
     /// How many have ended as they wished.
     pub retired: usize,
+    /// How many wished to end since the system rested last. Some of them may not have ended.
+    pub retiring: usize,
     /// What was wrong, told by those who must not panic.
     pub faults: Vec<String>,
 }
@@ -155,6 +157,8 @@ pub struct Station {
     pub others: Vec<usize>,
     /// It may refuse messages at any time, or was told to end.
     pub may_refuse: bool,
+    /// Its routees share a queue.
+    pub shares_queue: bool,
 }
 
 #[derive(Clone)]
@@ -358,7 +362,10 @@ impl Actor for Worker {
             return Ok(());
         }
         letter.ends(|account| account.handled += 1);
-        self.retires |= matches!(letter.act, Act::Retire);
+        if matches!(letter.act, Act::Retire) && !self.retires {
+            self.retires = true;
+            self.town.books().retiring += 1;
+        }
         let (number, act) = (letter.number, letter.act.clone());
         if let Mail::Ask(call) = mail {
             call.answer(|_| number);
