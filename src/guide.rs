@@ -7,7 +7,7 @@
 //! | | [`topology`]: groups of actors by key, and the routes between them | [`words`] of other systems |
 //! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
 //! | | | [`glossary`]: the terms of this engine, and all ways to end |
-//! | [`tokio`]: actors beside an async runtime | | [`net`]: sockets of a service |
+//! | [`tokio`]: actors beside an async runtime | [`telemetry`]: what a running system tells of itself | [`net`]: sockets of a service |
 //! | [`actix`]: from actix, with code before and after | | [`models`]: code of yours, checked by loom |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
@@ -49,6 +49,9 @@ pub mod glossary {}
 
 #[doc = include_str!("guide/latency.md")]
 pub mod latency {}
+
+#[doc = include_str!("guide/telemetry.md")]
+pub mod telemetry {}
 
 #[doc = include_str!("guide/tokio.md")]
 pub mod tokio {}

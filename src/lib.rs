@@ -96,6 +96,7 @@
 //! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
 //! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |
+//! | to see inside a running system | [`SystemRef::stats`], [`SystemRef::actors`], [`telemetry`], [the guide](guide::telemetry) |
 //!
 //! # Guarantees
 //!
@@ -163,6 +164,7 @@ pub mod guide;
 #[cfg(pointsman_mirror)]
 pub mod loom_hooks;
 pub mod mailbox;
+mod measure;
 #[cfg(pointsman_loom)]
 pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]
@@ -177,6 +179,7 @@ pub mod shutdown;
 mod sync;
 pub mod system;
 mod system_settings;
+pub mod telemetry;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 mod thread_context;

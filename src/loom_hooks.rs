@@ -20,6 +20,8 @@ pub mod mailbox {
 }
 pub use crate::core::ledger::Counters;
 pub use crate::group::key_table::GroupKeyTable as KeyTable;
+pub use crate::measure::buckets;
+pub use crate::measure::watch_pause::WatchPauses;
 pub use crate::net::readiness;
 pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
 pub use crate::scheduler::current::{blocking, on_worker};

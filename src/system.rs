@@ -1,13 +1,16 @@
 //! The composition root has the system, and the builder that puts the core and all features together.
 
 use crate::core::dead_letter_log::DeadLetterLog;
+use crate::core::event_stream::EventStream;
 use crate::core::extensions::Extensions;
+use crate::core::lifecycle::Lifecycle;
 use crate::core::named_mailboxes::Mailboxes;
 use crate::core::polls_within::{Around, PollsWithin};
 use crate::core::strategy::Strategy;
 use crate::core::system::{Parts, SystemCore};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::Mailbox;
+use crate::measure::meter::Meter;
 use crate::pattern::inbox::InboxCapacity;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::check::check_sections;
@@ -17,6 +20,8 @@ use crate::settings::router::RouterSettings;
 use crate::shutdown::callbacks::Callbacks;
 use crate::shutdown::coordinated::Coordinator;
 use crate::system_settings::SystemSettings;
+use crate::telemetry::state::TelemetryState;
+use crate::telemetry::telemetry::Telemetry;
 use crate::time::clock::{Clock, SystemClock};
 use crate::topology::config::ConfiguredGroups;
 use crate::util::stderr_log::StderrLog;
@@ -270,6 +275,14 @@ impl SystemBuilder {
         self
     }
 
+    /// Sets what the system measures of itself. Default: [`Telemetry::default`], with a watchdog alone. With a
+    /// [clock](Self::clock) of your own the default is [off](Telemetry::off). A running system changes it by
+    /// [`SystemRef::set_telemetry`].
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.settings.telemetry = Some(telemetry);
+        self
+    }
+
     /// Sets whether the first lines of the log go to standard error while the program has no logger of the crate `log`
     /// installed: 5 lines each of failures of actors, of dead letters, of routers and systems that end by themselves,
     /// and of most other warnings, in one process. Default: yes.
@@ -388,6 +401,7 @@ impl SystemBuilder {
             inbox_capacity,
             shutdown_phases,
             topology,
+            telemetry,
         } = settings;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
@@ -405,14 +419,24 @@ impl SystemBuilder {
         let coordinator =
             Coordinator::new(shutdown_phases, stderr).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
         let mailboxes = Mailboxes::new(mailboxes, &dispatchers.dispatchers)?;
-        let dispatchers = dispatchers.start(&name)?;
+        // A clock that a test moves jumps, and a handler would seem to have run for as long.
+        let telemetry = telemetry.unwrap_or_else(|| match clock {
+            None => Telemetry::default(),
+            Some(_) => Telemetry::off(),
+        });
         let clock = clock.unwrap_or_else(|| StdArc::new(SystemClock::new()));
+        let time = clock.clone();
+        let meter = Meter::new(Box::new(move || time.now()));
+        // Before the threads start: each looks at the switch before its first turn.
+        meter.set(telemetry.one_block_in(), telemetry.one_turn_in());
+        let dispatchers = dispatchers.start(&name, &meter)?;
         let mut extensions = Extensions::default();
         // The extensions are added in the order in which they learn of the end.
         extensions.add(coordinator);
         extensions.add(Callbacks::new());
         extensions.add(routing_logics);
         extensions.add(InboxCapacity(inbox_capacity));
+        extensions.add(TelemetryState::off());
         extensions.add(ConfiguredGroups(topology));
         extensions.add(PollsWithin(polls_within));
         #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -423,6 +447,8 @@ impl SystemBuilder {
             name,
             seed,
             clock,
+            meter,
+            events: EventStream::counting::<Lifecycle>(),
             log_dead_letters,
             stderr,
             dispatchers,
@@ -433,7 +459,11 @@ impl SystemBuilder {
         core.start_timers()?;
         core.create_guardians(supervision)?;
         core.count_builder_ended();
-        Ok(System { handle: SystemRef::new(core) })
+        let handle = SystemRef::new(core);
+        if telemetry != Telemetry::off() {
+            handle.set_telemetry(telemetry);
+        }
+        Ok(System { handle })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::routing::settings::known_names::KnownNames;
 use crate::routing::settings::logic_registry::LogicRegistry;
 use crate::settings::deployment::Deployments;
 use crate::settings::phases::Phases;
+use crate::telemetry::telemetry::Telemetry;
 use crate::topology::config::Sections;
 
 /// The number of messages that an inbox keeps by default; Akka's.
@@ -28,6 +29,8 @@ pub(crate) struct SystemSettings {
     pub(crate) shutdown_phases: Phases,
     /// The configuration of each group, by its name.
     pub(crate) topology: Sections,
+    /// `None`: the default, where the clock is the system's own.
+    pub(crate) telemetry: Option<Telemetry>,
 }
 
 impl SystemSettings {
@@ -46,6 +49,7 @@ impl SystemSettings {
             inbox_capacity: INBOX_CAPACITY,
             shutdown_phases: Phases::default(),
             topology: Sections::default(),
+            telemetry: None,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::{ByContext, IntoActor, Recipe};
-use crate::actor::spawn::{Plan, spawn_cell, spawn_default, stash_limit};
+use crate::actor::spawn::{ClassChoice, Plan, spawn_cell, spawn_default, stash_limit};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dispatchers::INTERNAL;
@@ -160,6 +160,28 @@ impl ActorBuilder {
     /// [mailbox](crate::Mailbox::stash_capacity). Without any of the three there is no limit.
     pub fn stash_capacity(mut self, message_count: usize) -> Self {
         self.plan.stash_capacity = Some(stash_limit(message_count));
+        self
+    }
+
+    /// Counts the actor in this class, instead of the class of its type: see [`telemetry`](crate::telemetry). A
+    /// [deployment](crate::settings::Deployment::class) takes precedence.
+    ///
+    /// ```
+    /// # use pointsman::prelude::*;
+    /// # struct Cache;
+    /// # impl Actor for Cache {
+    /// #     type Message = u32;
+    /// #     fn receive(&mut self, _: u32, _: &mut Context<u32>) -> HandlerResult { Ok(()) }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let system = System::builder("shop").build()?;
+    /// let cache = system.actor("cache").class("caches").spawn(|| Cache)?;
+    /// assert_eq!(cache.untyped().expect("an actor").class(), "caches");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn class(mut self, name: &str) -> Self {
+        self.plan.class = ClassChoice::Named(name.to_owned());
         self
     }
 

@@ -12,6 +12,8 @@ use crate::core::cell::{ActorCore, Header};
 use crate::core::ledger::ThreadCounters;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
+use crate::sync::EXPLORED;
+use crate::sync::atomic::Ordering;
 use std::any::TypeId;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -58,10 +60,32 @@ impl<M: Send + 'static> Context<M> {
         self.core().system.ledger().for_this_thread()
     }
 
+    /// Adds to the number of messages that this actor has handled without taking them from its mailbox; messages that it
+    /// has taken and not handled are subtracted.
+    #[cold]
+    pub(crate) fn count_beside(&self, more: i64) {
+        // Models have no use for the number, and each access makes them larger.
+        if EXPLORED {
+            return;
+        }
+        let beside = &self.core().children;
+        self.extras(|extras| {
+            if extras.handled_beside.is_none() {
+                extras.handled_beside = beside.handled_beside();
+            }
+            if let Some(counter) = &extras.handled_beside {
+                // Ordering: Relaxed, both; a statistic that this turn alone writes.
+                let before = counter.load(Ordering::Relaxed);
+                counter.store(before.wrapping_add_signed(more), Ordering::Relaxed);
+            }
+        });
+    }
+
     /// Makes a dead letter of the message being handled, which has been counted as handled.
     pub(crate) fn handled_to_dead_letter(&self, message: M) {
         let row = self.row();
         row.subtract_handled(1);
+        self.count_beside(-1);
         self.core().system.dead_letter(row, &self.me.any_local(), message);
     }
 

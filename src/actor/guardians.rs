@@ -4,7 +4,7 @@ use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
-use crate::actor::spawn::{Plan, spawn_cell, spawn_root};
+use crate::actor::spawn::{ClassChoice, Plan, spawn_cell, spawn_root};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Terminated};
 use crate::core::dispatchers::{DEFAULT, INTERNAL};
@@ -85,6 +85,7 @@ impl SystemCore {
                 on_failure: None,
                 routee_index: 0,
                 stash_capacity: None,
+                class: ClassChoice::OfType,
             };
             let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
             spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())

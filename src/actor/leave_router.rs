@@ -70,6 +70,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         // Until now the farewell was control, and was not counted in the ledger.
         self.row.sent(1);
         self.row.handled(1);
+        self.ctx.count_beside(1);
         match self.receive(message) {
             Ok(()) => self.private(|private| private.extras().heard_farewell = true),
             Err(failure) => {

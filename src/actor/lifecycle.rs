@@ -40,14 +40,15 @@ use crate::actor::recipe::{LifeStage, Recipe};
 use crate::actor::supervise::log_ignored;
 use crate::actor::turn::ActorTurn;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::cell::Header;
+use crate::core::cell::{Header, VTable};
 use crate::core::control::Control;
+use crate::core::lifecycle::{ActorEvent, Lifecycle};
 use crate::core::system::SystemCore;
 use crate::failure::{Failure, guarded};
 use crate::mailbox::mailbox::DrainStep;
 use crate::mailbox::system_queue::Batch;
-use crate::sync::HashSet;
 use crate::sync::atomic::Ordering;
+use crate::sync::{EXPLORED, HashSet};
 use crate::util::panic::drop_guarded;
 use std::mem::ManuallyDrop;
 use std::sync::Arc as StdArc;
@@ -69,6 +70,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Ok(()) => {
                 self.private(|private| private.created = true);
                 self.reached(LifeStage::Started);
+                self.core().system.publish_lifecycle(|| Lifecycle::Started(ActorEvent::of(&self.me())));
             }
             Err(failure) => {
                 self.drop_state();
@@ -117,6 +119,9 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         self.reached(LifeStage::Failed);
+        if culprit.is_none() && !EXPLORED {
+            self.core().count_in_class(self.row, self.vtable(), |counts| &counts.failures);
+        }
         self.suspend(culprit.as_ref());
         if let Some(culprit) = culprit {
             self.private(|private| private.extras().culprits.push(culprit));
@@ -240,8 +245,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     // Ordering: Relaxed; a count, and this turn alone writes it.
                     let restarts = self.core().restarts.load(Ordering::Relaxed);
                     self.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
+                    if !EXPLORED {
+                        self.core().count_in_class(self.row, self.vtable(), |counts| &counts.restarts);
+                    }
                 }
                 self.reached(LifeStage::Started);
+                let event = if created { Lifecycle::Restarted } else { Lifecycle::Started };
+                self.core().system.publish_lifecycle(|| event(ActorEvent::of(&self.me())));
                 self.ctx.rearm_receive_timeout();
                 self.leave_after_farewell();
             }
@@ -358,10 +368,41 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         self.drop_recipe();
         self.apply_pending_leave();
         self.owner().close();
+        self.settle_counts();
         self.private(|private| private.phase = Phase::Draining);
         if self.shares {
             self.stop_sharing();
         }
+    }
+
+    /// Counts the messages that this actor has handled in its class: it handles no more.
+    fn settle_counts(&mut self) {
+        // Models have no use for the counts, and each access makes them larger.
+        if EXPLORED {
+            return;
+        }
+        let has_extras = self.private(|private| private.extras.is_some());
+        let taken = self.owner().head();
+        let may_drop = self.cell.owned.local.mailbox.has_policy();
+        if has_extras || may_drop || !self.core().count_ordinary_end(self.row, self.vtable(), taken) {
+            self.settle_counts_of_class();
+        }
+    }
+
+    /// As above, for an actor of whose class nothing is remembered, or which may have handled other messages than its mailbox
+    /// had.
+    #[cold]
+    #[inline(never)]
+    fn settle_counts_of_class(&mut self) {
+        let beside =
+            self.private(|private| private.extras.as_ref().map_or(0, |extras| extras.handled_beside()));
+        let taken = self.owner().head().wrapping_sub(self.cell.owned.local.mailbox.displaced());
+        self.core().count_end(self.row, self.vtable(), taken.wrapping_add(beside));
+    }
+
+    fn vtable(&self) -> &'static VTable {
+        // SAFETY: the header is alive, as in `me`.
+        unsafe { self.header.as_ref() }.vtable
     }
 
     /// Empties the closed mailbox into the router that the actor is leaving, or into dead letters.
@@ -412,6 +453,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(parent) = &core.parent {
             self.leave_parent(parent, me, &mut told.watchers);
         }
+        core.system.publish_lifecycle(|| Lifecycle::Stopped(ActorEvent::of(me)));
         told.tell(me);
         self.row.ends_done(1);
         if core.parent.is_none() {

@@ -11,6 +11,7 @@ use crate::core::control::Control;
 use crate::core::strategy::RestartHistory;
 use crate::dispatch::shared_queue::{Taker, Wake};
 use crate::failure::Failure;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{HashMap, HashSet};
 use crate::time::timers::TimerHandle;
 use std::collections::VecDeque;
@@ -113,10 +114,21 @@ pub(crate) struct Extras<M> {
     pub child_hooks: Option<StdArc<dyn ChildHooks>>,
     /// Tells whether a message is still wanted, if this actor skips unwanted messages.
     pub is_wanted: Option<IsWanted<M>>,
+    /// See [`count_beside`](crate::actor::context::Context::count_beside).
+    pub handled_beside: Option<StdArc<AtomicU64>>,
     /// The futures that the actor holds for.
     pub holds: Holds,
     /// Attached streams, and sends that wait for room.
     pub tasks: OwnTasks<M>,
+}
+
+impl<M> Extras<M> {
+    /// The messages that the actor has handled beside those of its mailbox; the number wraps.
+    #[cold]
+    pub(crate) fn handled_beside(&self) -> u64 {
+        // Ordering: Relaxed; a statistic that this turn alone writes.
+        self.handled_beside.as_ref().map_or(0, |beside| beside.load(Ordering::Relaxed))
+    }
 }
 
 impl<M> Default for Extras<M> {
@@ -138,6 +150,7 @@ impl<M> Default for Extras<M> {
             balanced: None,
             child_hooks: None,
             is_wanted: None,
+            handled_beside: None,
             holds: Holds::default(),
             tasks: OwnTasks::default(),
         }

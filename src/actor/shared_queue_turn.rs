@@ -27,6 +27,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::private::{Phase, SharedQueueState, Wakeup};
 use crate::actor::recipe::Recipe;
+use crate::actor::skip_unwanted::TakenFrom;
 use crate::actor::spawn::Held;
 use crate::actor::turn::{ActorTurn, StepOutcome};
 use crate::core::cell::Header;
@@ -132,9 +133,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let message = taken.flatten().ok_or(NoneTaken::Empty)?;
             if !self.skips {
                 self.row.handled(1);
+                self.ctx.count_beside(1);
                 return Ok(message);
             }
-            if let Some(message) = self.unless_unwanted(message) {
+            if let Some(message) = self.unless_unwanted(message, TakenFrom::Elsewhere) {
                 return Ok(message);
             }
             if !self.use_budget() {
@@ -173,10 +175,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Handles messages of the shared queue until something goes before them; the actor has nothing else to do. When
     /// the queue is empty, senders may count on this actor: it sleeps, or ends if it was told so.
     pub(crate) fn share(&mut self) -> StepOutcome {
+        // A message from the mailbox.
+        self.end_of_messages();
         let pause = match self.private(|private| private.looks_at_each()) || self.owes {
             true => self.share_one(),
             false => self.share_many(),
         };
+        self.end_of_messages();
         match pause {
             SharePause::Due => StepOutcome::Once,
             SharePause::Budget => StepOutcome::Budget,
@@ -206,6 +211,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Handles messages of the shared queue, as `handle_messages` handles those of the mailbox.
     fn share_many(&mut self) -> SharePause {
         let Self { header, cell, row, ctx, turn, left, .. } = self;
+        let header = *header;
         // SAFETY: as in `owner`, which would borrow all of `self`.
         let owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
         let (mut taken, mut taken_before_pause) = (0, 0);
@@ -214,7 +220,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 // SAFETY: as in `with_actor`.
                 let Some(actor) = (unsafe { &mut *actor }) else { return SharePause::Empty };
                 loop {
-                    if *left == 0 || turn.should_yield() {
+                    // SAFETY: this turn runs the actor.
+                    if *left == 0 || unsafe { turn.should_yield(header) } {
                         return SharePause::Budget;
                     }
                     let message = cell.owned.private.with_mut(|private| {
@@ -249,6 +256,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         });
         let pause = catch_unwind(handling).unwrap_or_else(|payload| SharePause::Failed(caught(payload)));
         if taken > 0 {
+            self.ctx.count_beside(i64::from(taken));
             self.balanced(|balanced| balanced.has_taken = true);
         }
         pause

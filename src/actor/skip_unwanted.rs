@@ -95,6 +95,14 @@ impl<M: Answerable + Send + 'static> Context<M> {
     }
 }
 
+/// The place from which an actor has taken a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenFrom {
+    Mailbox,
+    /// The stash, or a shared queue.
+    Elsewhere,
+}
+
 impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Returns whether this actor skips unwanted messages.
     pub(crate) fn does_skip(&self) -> bool {
@@ -102,15 +110,21 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     /// Returns a wanted message to be handled, and counts it as handled; skips an unwanted message.
-    pub(crate) fn unless_unwanted(&mut self, mut message: A::Message) -> Option<A::Message> {
+    pub(crate) fn unless_unwanted(&mut self, mut message: A::Message, from: TakenFrom) -> Option<A::Message> {
         let is_wanted = self.private(|private| private.extras.as_ref()?.is_wanted);
         // A message that panics at this question counts as wanted.
         if is_wanted.is_none_or(|is_wanted| guarded(|| Ok(is_wanted(&mut message))).unwrap_or(true)) {
             // Before the handler, so an actor that sees the handler's effects finds the message counted.
             self.row.handled(1);
+            if from == TakenFrom::Elsewhere {
+                self.ctx.count_beside(1);
+            }
             return Some(message);
         }
         self.row.skipped(1);
+        if from == TakenFrom::Mailbox {
+            self.ctx.count_beside(-1);
+        }
         let me = self.me();
         self.core()
             .system

@@ -10,6 +10,7 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{ActorCore, Header, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule};
 use crate::core::children::{ChildStart, Refusal};
+use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
 use crate::core::error::SpawnError;
@@ -41,6 +42,27 @@ pub(crate) struct Plan {
     pub routee_index: u32,
     /// The number of messages that may be stashed; `None` for any number.
     pub stash_capacity: Option<u32>,
+    pub class: ClassChoice,
+}
+
+/// The class of a new actor, unless its deployment names another.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum ClassChoice {
+    /// The class of the actor's type.
+    #[default]
+    OfType,
+    Named(String),
+    /// The class of the router's or group's head that makes the actor.
+    Of(ClassId),
+    /// The class whose name is the actor's own path.
+    OfPath,
+}
+
+impl ClassChoice {
+    /// The class of the actors that the actor `head` makes.
+    pub(crate) fn made_by(head: &AnyActorRef) -> Self {
+        head.core().own_class().map_or(Self::OfType, Self::Of)
+    }
 }
 
 impl Plan {
@@ -54,6 +76,7 @@ impl Plan {
             on_failure: None,
             routee_index: 0,
             stash_capacity: None,
+            class: ClassChoice::OfType,
         }
     }
 }
@@ -65,13 +88,26 @@ struct Erased<A, F>(std::marker::PhantomData<(A, F)>);
 
 impl<A: Actor, F: Recipe<A>> Erased<A, F> {
     const VTABLE: VTable = VTable {
+        run: run::<A, F>,
         free: free_cell::<A, F>,
         core_offset: offset_of!(Local<A::Message>, core),
         message_type: TypeId::of::<A::Message>,
         actor_type: || Some(TypeId::of::<A>()),
         message_name: std::any::type_name::<A::Message>,
+        actor_name: std::any::type_name::<A>,
+        displaced: displaced::<A::Message>,
         referent: None,
     };
+}
+
+/// Returns how many messages the mailbox of an actor has dropped to make room.
+///
+/// # Safety
+///
+/// `header` is that of a living cell of an actor that takes `M`.
+unsafe fn displaced<M>(header: NonNull<Header>) -> u64 {
+    // SAFETY: the mailbox is the cell's first field, and the cell is alive by the caller's promise.
+    unsafe { header.cast::<Local<M>>().as_ref() }.mailbox.displaced()
 }
 
 /// Creates an actor by its plan.
@@ -167,7 +203,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
     let recipe = Guarded::new(recipe);
-    let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity } = plan;
+    let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity, class } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
     let name = name.as_deref();
     let checked = check::<A>(&parent, name, dispatcher, mailbox, stash_capacity)?;
@@ -180,9 +216,9 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         full: full_policy(checked.mailbox.on_full),
         on_failure,
         own_home: home.own,
+        class: class_of(&parent, name, checked.section, class),
     };
-    let header =
-        Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home.placement, REFS_AT_BIRTH, Kind::Local);
+    let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
     let private = Private::new(checked.stash_capacity);
     // The mailbox may clone and drop values of the user, so it is made before there is a half-made cell.
     let mailbox = checked.mailbox.make(header);
@@ -208,8 +244,7 @@ pub(crate) fn spawn_default<A: Actor, F: Recipe<A>>(
     };
     // What `check` and `choose` come to where there is no setting.
     let home = place(&parent.core().system, None)?;
-    let header =
-        Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, home.placement, REFS_AT_BIRTH, Kind::Local);
+    let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
     let special = home.own.map(|own| Special { own_home: Some(own), ..Special::of_name(None) });
     let mailbox = || mailbox::Mailbox::unbounded(header);
     put_below::<A, F>(parent, None, mailbox, special, Private::new(None), recipe).map(Held::start)
@@ -323,6 +358,25 @@ fn check<'a, A: Actor>(
     Ok(Checked { section, dispatcher, mailbox, stash_capacity })
 }
 
+/// Returns the class of a new actor, unless its type decides.
+fn class_of(
+    parent: &AnyActorRef,
+    name: Option<&str>,
+    section: Option<&MatchedDeployment>,
+    choice: ClassChoice,
+) -> Option<ClassId> {
+    let classes = &parent.core().system.classes;
+    if let Some(class) = section.and_then(|section| section.deployment.class.as_deref()) {
+        return Some(classes.id_of(class));
+    }
+    match choice {
+        ClassChoice::OfType => None,
+        ClassChoice::Named(class) => Some(classes.id_of(&class)),
+        ClassChoice::Of(class) => Some(class),
+        ClassChoice::OfPath => Some(classes.id_of(&path_below(parent, name))),
+    }
+}
+
 fn full_policy(on_full: OverflowPolicy) -> FullPolicy {
     match on_full {
         OverflowPolicy::DropNewest => FullPolicy::DropNewest,
@@ -406,9 +460,9 @@ pub(crate) fn spawn_root<A: Actor, F: Recipe<A>>(
     system: &StdArc<SystemCore>,
     recipe: F,
 ) -> Result<ActorRef<A::Message>, SpawnError> {
-    let ResolvedPlacement { placement, own: own_home } = place(system, Some(INTERNAL))?;
+    let ResolvedPlacement { home, own: own_home } = place(system, Some(INTERNAL))?;
     // One reference fewer: there is no parent to hold it.
-    let header = Header::new(run::<A, F>, &Erased::<A, F>::VTABLE, placement, REFS_AT_BIRTH - 1, Kind::Local);
+    let header = Header::new(&Erased::<A, F>::VTABLE, home, REFS_AT_BIRTH - 1, Kind::Local);
     let core = ActorCore::new(SystemLink::counted(system.clone()), None, system.next_uid());
     let core = core.with(Special { own_home, ..Special::of_name(Some(SpecialName::Given("".into()))) });
     let header = allocate::<A, F>(|| mailbox::Mailbox::unbounded(header), core, Private::new(None), recipe);

@@ -15,6 +15,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::Recipe;
+use crate::actor::skip_unwanted::TakenFrom;
 use crate::actor::stash_buffer::{Stash, Stashed};
 use crate::actor::turn::{ActorTurn, StepOutcome};
 use crate::core::any_actor_ref::AnyActorRef;
@@ -233,7 +234,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         }
         match self.ctx.next_unstashed() {
             Some(Stashed::Message(message)) => {
-                if let Some(message) = self.unless_unwanted(message) {
+                if let Some(message) = self.unless_unwanted(message, TakenFrom::Elsewhere) {
                     self.deliver(message);
                 }
             }

@@ -18,10 +18,12 @@ pub(crate) mod with_testkit {
     use super::*;
 
     use crate::core::dispatchers::Dispatch;
+    use crate::core::home::Home;
     use crate::dispatch::dispatcher::DispatcherKind;
     use crate::dispatch::placement::Placement;
     use crate::dispatch::running::Running;
     use crate::dispatch::stepping::Stepper;
+    use crate::measure::meter::Meter;
 
     use std::sync::Arc as StdArc;
 
@@ -42,10 +44,15 @@ pub(crate) mod with_testkit {
 
     impl Dispatch {
         /// Makes the stepper stand in the place of a dispatcher of this kind.
-        pub(crate) fn stepping(stepper: &StdArc<dyn Stepper>, kind: DispatcherKind) -> Self {
+        pub(crate) fn stepping(
+            stepper: &StdArc<dyn Stepper>,
+            kind: DispatcherKind,
+            meter: &StdArc<Meter>,
+        ) -> Self {
+            let placement = Placement::Stepping(stepper.clone(), kind);
             Self::Lasting {
                 running: Running::Stepping(stepper.clone(), kind),
-                placement: Some(Box::new(Placement::Stepping(stepper.clone(), kind))),
+                home: Some(Box::new(Home { placement, meter: meter.clone() })),
             }
         }
     }

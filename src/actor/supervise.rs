@@ -14,6 +14,7 @@ use crate::actor::recipe::Recipe;
 use crate::actor::turn::ActorTurn;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
+use crate::core::lifecycle::{ActorEvent, Lifecycle};
 use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;
@@ -26,6 +27,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return;
         }
         if let Some(child_hooks) = self.parent_hooks() {
+            self.publish_failure(&child, None, &failure);
             let _ = guarded(|| {
                 child_hooks.failed(child, failure);
                 Ok(())
@@ -54,7 +56,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Stops the child after a panic of the decider: the child needs a verdict, and the decider has given none.
     fn stop_after_decider_panic(&mut self, child: &AnyActorRef, own: Failure) {
         child.stop();
+        self.publish_failure(child, Some(Directive::Stop), &own);
         self.fail(own, None);
+    }
+
+    fn publish_failure(&self, child: &AnyActorRef, verdict: Option<Directive>, failure: &Failure) {
+        self.core().system.publish_lifecycle(|| {
+            // User code makes the text of the cause.
+            let text = guarded(|| Ok(failure.to_string())).unwrap_or_default();
+            Lifecycle::Failed { actor: ActorEvent::of(child), verdict, text }
+        });
     }
 
     fn carry_out(&mut self, directive: Directive, strategy: &Strategy, child: AnyActorRef, failure: Failure) {
@@ -68,6 +79,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if !strategy.is_quiet() {
             log_verdict(directive, beyond, &child, &failure);
         }
+        self.publish_failure(&child, Some(directive), &failure);
         // A child that has ended meanwhile needs no verdict: the control that it refuses is dropped.
         match directive {
             Directive::Resume => drop(child.send_system(Control::Resume { judged: true })),

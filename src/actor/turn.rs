@@ -23,6 +23,7 @@ use crate::actor::cell::Cell;
 use crate::actor::context::Context;
 use crate::actor::private::{Phase, Private};
 use crate::actor::recipe::Recipe;
+use crate::actor::skip_unwanted::TakenFrom;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{ActorCore, Header};
 use crate::core::control::Control;
@@ -157,13 +158,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 StepOutcome::Budget => return self.requeue(),
             }
             match self.handle_messages() {
-                TurnPause::Control => {}
-                TurnPause::Failed(failure) => self.fail(failure, None),
+                TurnPause::Control => self.end_of_messages(),
+                TurnPause::Failed(failure) => {
+                    self.end_of_messages();
+                    self.fail(failure, None);
+                }
                 TurnPause::Budget => return self.requeue(),
                 TurnPause::Busy if self.gather() => {}
                 TurnPause::Busy => return Ran::Busy,
                 // A wakeup or a stop goes before control that waited for the messages just handled.
-                TurnPause::Empty if self.owner().has_system() => {}
+                TurnPause::Empty if self.owner().has_system() => self.end_of_messages(),
                 TurnPause::Empty => match self.act_on_position() {
                     StepOutcome::NothingDue if self.shares => match self.share() {
                         StepOutcome::NothingDue if self.try_idle_sharing() => return Ran::Idle,
@@ -184,11 +188,23 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     #[inline(always)]
     fn gather(&self) -> bool {
         let handled = self.row.handled_so_far();
-        self.turn.gather.is_due(handled) && current::has_no_other_task() && self.turn.gather.wait(handled)
+        if !self.turn.gather.is_due(handled) {
+            return false;
+        }
+        self.end_of_messages();
+        current::has_no_other_task() && self.turn.gather.wait(handled)
+    }
+
+    /// Ends the measurement of a message, if this turn is measured: the turn does something else now.
+    #[inline]
+    pub(super) fn end_of_messages(&self) {
+        // SAFETY: this turn runs the actor.
+        unsafe { self.turn.end_of_messages(self.header) };
     }
 
     /// Ends a turn whose throughput is used up: other tasks go first.
     fn requeue(&mut self) -> Ran {
+        self.end_of_messages();
         if self.shares {
             self.end_shared_turn();
         }
@@ -246,6 +262,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             return self.handle_one(due);
         }
         let Self { header, cell, row, ctx, turn, left, .. } = self;
+        let header = *header;
         // SAFETY: as in `owner`, which would borrow all of `self`.
         let mut owner = unsafe { Owner::<Header, Control, A::Message>::from_raw(header.cast()) };
         let handling = AssertUnwindSafe(|| {
@@ -262,7 +279,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                     if front.has_system() || front.index() >= due {
                         return TurnPause::Control;
                     }
-                    if *left == 0 || turn.should_yield() {
+                    // SAFETY: this turn runs the actor.
+                    if *left == 0 || unsafe { turn.should_yield(header) } {
                         return TurnPause::Budget;
                     }
                     *left -= 1;
@@ -292,13 +310,16 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             if front.has_system() || front.index() >= due {
                 return TurnPause::Control;
             }
-            if self.left == 0 || self.turn.should_yield() {
+            // SAFETY: this turn runs the actor.
+            if self.left == 0 || unsafe { self.turn.should_yield(self.header) } {
                 return TurnPause::Budget;
             }
             front.take()
         };
         self.left -= 1;
-        match self.unless_unwanted(message).map_or(Ok(()), |message| self.receive(message)) {
+        let outcome =
+            self.unless_unwanted(message, TakenFrom::Mailbox).map_or(Ok(()), |message| self.receive(message));
+        match outcome {
             Ok(()) => TurnPause::Control,
             Err(failure) => TurnPause::Failed(failure),
         }
@@ -306,7 +327,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     /// Takes the share of one message from this turn's throughput; returns false if it is used up.
     pub(crate) fn use_budget(&mut self) -> bool {
-        if self.left == 0 || self.turn.should_yield() {
+        // SAFETY: this turn runs the actor.
+        if self.left == 0 || unsafe { self.turn.should_yield(self.header) } {
             return false;
         }
         self.left -= 1;

@@ -312,6 +312,9 @@ impl<R> AskerHalf<R> {
 }
 
 impl<R> Drop for AskerHalf<R> {
+    /// Out of line: hardly any ask is dropped before its outcome.
+    #[cold]
+    #[inline(never)]
     fn drop(&mut self) {
         // The copy is consumed in place of this half, which is never used again.
         let _ = Self { slot: self.slot, registered: None }.leave();

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value as Toml;
 
 /// A file as it is read.
-type Said = File<Section, Section, Section, Section>;
+type Said = File<Section, Section, Section, Section, Section>;
 
 /// Reads the text of a file.
 pub(crate) fn read(toml: &str) -> Result<Said, BuildError> {
@@ -69,6 +69,11 @@ pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSe
         settings = deployment(&pattern, section, settings)?;
     }
     settings.shutdown_phases = shutdown(&settings.shutdown_phases, file.shutdown)?;
+    let telemetry = settings.telemetry.clone().unwrap_or_default();
+    let changed_telemetry = changed("telemetry", &telemetry, file.telemetry)?;
+    if changed_telemetry != telemetry {
+        settings.telemetry = Some(changed_telemetry);
+    }
     for (name, table) in file.topology {
         let section = GroupConfig::of(table)
             .map_err(|fault| BuildError::config_key(format!("topology.{}", key::part(&name)), fault))?;

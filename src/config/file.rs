@@ -13,7 +13,7 @@ use std::time::Duration;
 /// settings.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct File<DeadLetters, Dispatcher, Deployment, Shutdown> {
+pub(crate) struct File<DeadLetters, Dispatcher, Deployment, Shutdown, Telemetry> {
     #[serde(default, with = "crate::util::values::seed")]
     pub seed: Option<u64>,
     #[serde(default, with = "Count")]
@@ -32,6 +32,8 @@ pub(crate) struct File<DeadLetters, Dispatcher, Deployment, Shutdown> {
     pub deployment: BTreeMap<String, Deployment>,
     #[serde(default)]
     pub shutdown: Shutdown,
+    #[serde(default)]
+    pub telemetry: Telemetry,
     /// The section of a group; only the group knows its keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topology: BTreeMap<String, toml::Table>,

@@ -14,13 +14,14 @@ use crate::mailbox::kind::{Choice, Mailbox, OverflowPolicy};
 use crate::settings::deployment::Deployment;
 use crate::settings::phases::Phases;
 use crate::system_settings::SystemSettings;
+use crate::telemetry::telemetry::Telemetry;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// All settings of one system, as [`SystemRef::settings`] prints them.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    file: File<DeadLetterLog, DispatcherSection, Deployment, Phases>,
+    file: File<DeadLetterLog, DispatcherSection, Deployment, Phases, Telemetry>,
     /// The settings that the file cannot express.
     notes: Vec<String>,
 }
@@ -65,6 +66,7 @@ impl Settings {
                 .collect(),
             deployment: settings.deployments.written().clone(),
             shutdown: settings.shutdown_phases.clone(),
+            telemetry: settings.telemetry.clone().unwrap_or_default(),
             topology: settings
                 .topology
                 .iter()

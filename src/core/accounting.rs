@@ -34,6 +34,10 @@ pub(crate) trait Account {
     fn recipient(&self) -> ActorPath {
         nowhere()
     }
+
+    /// A place that a message was handed to has refused it.
+    #[inline]
+    fn on_refusal(&self) {}
 }
 
 /// Dead letters of messages that are gone. Nothing unwinds out of here.
@@ -104,6 +108,7 @@ impl<A: Account> OpenDeliveries<A> {
     #[inline]
     pub(crate) fn take_back(&self) {
         self.count.set(self.count.get() + 1);
+        self.account.on_refusal();
     }
 
     /// All are handed over to what accounts for them.

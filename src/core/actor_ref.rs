@@ -214,7 +214,7 @@ impl<M: Send + 'static> ActorRef<M> {
     fn hand_over(&self, foreign: &Foreign<M>, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let accepted = foreign.recipient.deliver(message)?;
         if let (DeliveryStatus::Handled, Some(system)) = (accepted, &foreign.system) {
-            system.core().ledger().for_this_thread().handled(1);
+            system.core().ledger().for_this_thread().handled_by_function();
             return Ok(DeliveryStatus::Passed);
         }
         Ok(accepted)

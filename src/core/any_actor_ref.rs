@@ -1,9 +1,11 @@
 //! Untyped references: references without the type of the messages.
 
 use crate::core::actor_ref::ActorRef;
-use crate::core::cell::{ActorCore, Header, Kind};
+use crate::core::cell::{ActorCore, Header, Kind, VTable};
 use crate::core::children::Child;
+use crate::core::classes::ClassId;
 use crate::core::control::{Control, Leaving};
+use crate::mailbox::mailbox::LoadSnapshot;
 use crate::mailbox::system_queue::Position;
 use crate::path::actor_path::{ActorPath, Name};
 use crate::sync::atomic::Ordering;
@@ -153,6 +155,68 @@ impl AnyActorRef {
     /// As [`queued`](Self::queued), without ticks and notices: the entries that the ledger counts.
     pub(crate) fn queued_messages(&self) -> usize {
         self.gate().len() as usize + self.core().held() + self.core().children.queued()
+    }
+
+    /// The number of messages that the actor has handled so far, including those in whose handlers it failed. Read
+    /// while the actor runs, the number is a moment old.
+    ///
+    /// Of an actor that has ended it includes the messages that were left in the mailbox and became dead letters.
+    pub fn handled(&self) -> u64 {
+        // SAFETY: the reference keeps the cell alive, and the vtable is the cell's own.
+        let displaced = unsafe { (self.0.as_ref().vtable.displaced)(self.0) };
+        // Ordering: Relaxed; a statistic.
+        let taken = self.gate().head.load(Ordering::Relaxed);
+        let handled =
+            taken.wrapping_sub(displaced).wrapping_add(self.core().children.handled_beside_so_far());
+        // The parts are read one after the other, so the sum may be below 0 for a moment.
+        if handled > u64::MAX / 2 { 0 } else { handled }
+    }
+
+    /// The name of the actor's class: the actors of a class are counted together. It is the class that the
+    /// [builder](crate::actor::ActorBuilder::class) or the [deployment](crate::settings::Deployment::class) names, or
+    /// else the path of the router or group that made the actor, or else the name of the actor's type; and `other` when
+    /// the system tells [no more classes](crate::telemetry::Telemetry::classes_max) apart.
+    pub fn class(&self) -> &str {
+        self.core().system.classes.name(self.class_id())
+    }
+
+    /// The number of the actor's class.
+    pub(crate) fn class_id(&self) -> ClassId {
+        let core = self.core();
+        core.own_class().unwrap_or_else(|| core.system.classes.id_of(self.type_name()))
+    }
+
+    /// The name of the actor's type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        // SAFETY: the reference keeps the cell alive.
+        (unsafe { self.0.as_ref() }.vtable.actor_name)()
+    }
+
+    /// Tells actors of different types apart. Two actors of a type may differ, too.
+    pub(crate) fn type_key(&self) -> *const VTable {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { self.0.as_ref() }.vtable
+    }
+
+    /// The children that have not ended.
+    pub fn children(&self) -> Vec<AnyActorRef> {
+        self.core().children.all()
+    }
+
+    /// The address of the actor's task.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    /// The name of the type of the actor's messages.
+    pub(crate) fn message_type_name(&self) -> &'static str {
+        // SAFETY: the reference keeps the cell alive.
+        (unsafe { self.0.as_ref() }.vtable.message_name)()
+    }
+
+    /// The present state of the mailbox.
+    pub(crate) fn load_snapshot(&self) -> LoadSnapshot {
+        self.gate().load_snapshot()
     }
 
     /// Returns whether the actor has no turn, and no message or control waits for it or its children: for

@@ -67,6 +67,19 @@ pub(crate) fn count_late_reply() {
 }
 
 impl ReplyCounts {
+    /// Returns the asks that were counted since `before` was.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            begun: self.begun.saturating_sub(before.begun),
+            answered: self.answered.saturating_sub(before.answered),
+            no_reply: self.no_reply.saturating_sub(before.no_reply),
+            timed_out: self.timed_out.saturating_sub(before.timed_out),
+            undeliverable: self.undeliverable.saturating_sub(before.undeliverable),
+            cancelled: self.cancelled.saturating_sub(before.cancelled),
+            late: self.late.saturating_sub(before.late),
+        }
+    }
+
     /// Makes the counts from a value for each counter. The count of begun asks is read last. So a count taken while
     /// asks go on may lack an end, but never a beginning, and [`pending`](Self::pending) does not fall below 0.
     pub fn from_rows(value: impl Fn(AskCounter) -> u64) -> Self {

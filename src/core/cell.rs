@@ -22,22 +22,29 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::children::{ChildStart, Children};
+use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::OwnedPlacement;
 use crate::core::full_policy::FullPolicy;
+use crate::core::home::Home;
 use crate::core::recipient_identity::RecipientIdentity;
 use crate::core::strategy::Strategy;
 use crate::core::system::SystemCore;
 #[cfg(feature = "testkit")]
 use crate::dispatch::dispatcher::DispatcherKind;
+#[cfg(feature = "testkit")]
 use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping::Stepper;
 use crate::mailbox::mailbox;
 use crate::mailbox::mailbox::Gate;
 use crate::mailbox::system_queue::Position;
+use crate::measure::meter::{Measured, Meter};
+use crate::measure::wake_stamps;
 use crate::path::actor_path::{ActorPath, Name};
-use crate::scheduler::task::{RunFn, Task, TaskRef};
+use crate::scheduler::task::{Ran, RunFn, Task, TaskRef, Turn};
+#[cfg(feature = "testkit")]
+use crate::scheduler::wake_sample::sample_outside;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::sync::fence_for_tsan;
 use crate::util::lent_arc::LentArc;
@@ -59,6 +66,8 @@ pub(crate) enum Kind {
 
 /// The operations that need to know the type behind a header.
 pub(crate) struct VTable {
+    /// Runs a turn of the actor.
+    pub run: RunFn,
     /// Frees the allocation, and returns the reference to its parent.
     ///
     /// Safety: the last reference is gone.
@@ -71,6 +80,12 @@ pub(crate) struct VTable {
     pub actor_type: fn() -> Option<TypeId>,
     /// Its name, for errors and dead letters.
     pub message_name: fn() -> &'static str,
+    /// The name of the actor's type; that of the messages where there is no actor.
+    pub actor_name: fn() -> &'static str,
+    /// The number of messages that a displacing mailbox has dropped to make room.
+    ///
+    /// Safety: the header is that of a living cell of an actor which has this vtable.
+    pub displaced: unsafe fn(NonNull<Header>) -> u64,
     /// Finds the identity of a foreign recipient; `None` for local ones.
     ///
     /// Safety: the header is that of a living allocation which has this vtable.
@@ -86,8 +101,8 @@ pub(crate) struct Header {
     /// First, so that a task's address is its cell's.
     task: Task,
     pub vtable: &'static VTable,
-    /// The placement of the actor; null for foreign ones. Alive as long as the core's system, or in the core itself.
-    placement: *const Placement,
+    /// The home of the actor; null for foreign ones. Alive as long as the core's system, or in the core itself.
+    home: *const Home,
     refs: AtomicU32,
     pub kind: Kind,
 }
@@ -96,21 +111,21 @@ pub(crate) struct Header {
 const REFS_MAX: u32 = i32::MAX as u32;
 
 impl Header {
-    pub(crate) fn new(
-        run: RunFn,
-        vtable: &'static VTable,
-        placement: *const Placement,
-        refs: u32,
-        kind: Kind,
-    ) -> Self {
-        Self { task: Task::new(run), vtable, placement, refs: AtomicU32::new(refs), kind }
+    pub(crate) fn new(vtable: &'static VTable, home: *const Home, refs: u32, kind: Kind) -> Self {
+        Self { task: Task::new(vtable.run), vtable, home, refs: AtomicU32::new(refs), kind }
     }
 
     /// Returns whether the actor runs on the calling thread and on no other, or in this very turn: then the actor
     /// cannot do the work that this thread waits for.
     pub(crate) fn runs_only_here(&self) -> bool {
         // SAFETY: null, or as the field says; and the reference behind a header keeps its core alive.
-        unsafe { self.placement.as_ref() }.is_some_and(|placement| placement.needs_this_thread(&self.task))
+        unsafe { self.home.as_ref() }.is_some_and(|home| home.placement.needs_this_thread(&self.task))
+    }
+
+    /// Returns the meter of the actor's system; `None` where there is no actor.
+    pub(crate) fn meter_of_home(&self) -> Option<&Meter> {
+        // SAFETY: as in `runs_only_here`.
+        unsafe { self.home.as_ref() }.map(|home| &*home.meter)
     }
 
     /// Counts one more reference.
@@ -247,14 +262,16 @@ pub(crate) unsafe fn request_look(header: NonNull<Header>) {
 pub(crate) unsafe fn schedule(header: NonNull<Header>) {
     // SAFETY: the cell is alive, and its placement lives as long as the system, which the cell's core keeps alive, or
     // is the core's own.
-    let placement = unsafe { &*header.as_ref().placement };
+    let placement = unsafe { &(*header.as_ref().home).placement };
     #[cfg(feature = "testkit")]
     if let Placement::Stepping(stepper, kind) = placement {
         // SAFETY: passed on to the caller.
         return unsafe { schedule_stepping(header, &**stepper, *kind) };
     }
     // SAFETY: the task is the header's first field, and the pointer is valid for the whole cell.
-    placement.schedule(unsafe { TaskRef::new(header.cast::<Task>()) });
+    let task = unsafe { TaskRef::new(header.cast::<Task>()) };
+    // SAFETY: the task is that of a living actor.
+    placement.schedule(task, |task, number| unsafe { note_wake(task, number) });
 }
 
 /// The system of a cell. Only a cell without a parent has a counted link: any other cell holds a reference to its
@@ -283,6 +300,8 @@ pub(crate) struct ActorCore {
     pub takes_copies: AtomicBool,
     /// Whether the actor's mailbox was closed when it was empty; see `actor/passivate.rs`.
     pub retired: AtomicBool,
+    /// Whether the messages that the actor has handled are counted in its class: it handles no more.
+    pub settled: AtomicBool,
     /// Whether the actor has been told to stop, or has begun to. A restart of its parent then waits for it.
     pub told_to_stop: AtomicBool,
 }
@@ -298,6 +317,8 @@ pub(crate) struct Special {
     pub on_failure: Option<Strategy>,
     /// A placement of the actor's own, when it is pinned to a thread or its dispatcher's threads run on demand.
     pub own_home: Option<StdArc<OwnedPlacement>>,
+    /// The class of the actor; `None`: that of its type.
+    pub class: Option<ClassId>,
 }
 
 /// A name that is not generated.
@@ -312,17 +333,25 @@ const _: () = assert!(size_of::<ActorCore>() == 64 || size_of::<usize>() != 8);
 impl Special {
     /// The settings of an ordinary actor of this name.
     pub(crate) fn of_name(name: Option<SpecialName>) -> Self {
-        Self { name, routee_index: 0, full: FullPolicy::Refuse, on_failure: None, own_home: None }
+        Self {
+            name,
+            routee_index: 0,
+            full: FullPolicy::Refuse,
+            on_failure: None,
+            own_home: None,
+            class: None,
+        }
     }
 
     /// Returns whether an ordinary actor has the same settings, and needs none of these.
     fn is_ordinary(&self) -> bool {
-        let Self { name, routee_index, full, on_failure, own_home } = self;
+        let Self { name, routee_index, full, on_failure, own_home, class } = self;
         name.is_none()
             && *routee_index == 0
             && *full == FullPolicy::Refuse
             && on_failure.is_none()
             && own_home.is_none()
+            && class.is_none()
     }
 }
 
@@ -342,6 +371,7 @@ impl ActorCore {
             notices: AtomicU32::new(0),
             takes_copies: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
             told_to_stop: AtomicBool::new(false),
         }
     }
@@ -389,10 +419,35 @@ impl ActorCore {
         self.special.as_ref()?.own_home.as_ref()
     }
 
+    /// Whether the actor is an ordinary one with a generated name.
+    #[inline]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.special.is_none()
+    }
+
+    /// The class that the actor does not have by its type.
+    #[inline]
+    pub(crate) fn own_class(&self) -> Option<ClassId> {
+        self.special.as_ref()?.class
+    }
+
     /// Notes that the actor will end without a further message.
     pub(crate) fn note_stop(&self) {
         // Ordering: Relaxed; the parent that must see the mark learns by other means that the actor was told.
         self.told_to_stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the actor handles no more messages, and that those handled are about to be counted in its class.
+    #[inline]
+    pub(crate) fn note_settled(&self) {
+        // Ordering: Relaxed; the Release of the counts that follow makes it visible with them.
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the handled messages are counted in the class, or are about to be.
+    pub(crate) fn is_settled(&self) -> bool {
+        // Ordering: Relaxed; see `note_settled`. The caller has acquired the counts.
+        self.settled.load(Ordering::Relaxed)
     }
 
     /// Returns whether the actor will end without a further message.
@@ -454,7 +509,56 @@ unsafe fn schedule_stepping(header: NonNull<Header>, stepper: &dyn Stepper, kind
     let actor = unsafe { AnyActorRef::retain(header) };
     // SAFETY: passed on to the caller.
     let task = unsafe { TaskRef::new(header.cast::<Task>()) };
+    // SAFETY: the task is that of a living actor.
+    sample_outside(task.pointer(), |task, number| unsafe { note_wake(task, number) });
     stepper.schedule(task, kind, Some((actor.uid(), &|| actor.path().to_string())));
+}
+
+/// Keeps the time of a wake for the actor's next turn, if the wake is one of those that are measured. The wait of the
+/// message that has woken the actor ends when that turn begins. The turn is run by a function of its own, so a turn of an
+/// actor whose wake is not measured has nothing to look at.
+///
+/// # Safety
+///
+/// The task is that of a living actor, and the caller holds its token.
+#[cold]
+#[inline(never)]
+unsafe fn note_wake(task: NonNull<Task>, number: u64) {
+    let header = task.cast::<Header>();
+    // SAFETY: the header begins with the task, and the caller promises that the actor is alive.
+    let measures = unsafe { header.as_ref() }.meter().filter(|meter| meter.measures_wake(number));
+    let Some(meter) = measures else { return };
+    // Control wakes an actor without a message.
+    // SAFETY: as above.
+    if unsafe { gate(header) }.len() > 0 {
+        wake_stamps::keep(header.addr().get(), meter.now());
+        // SAFETY: the caller's promise.
+        unsafe { Task::run_by(task, run_sampled) };
+    }
+}
+
+/// Records the wait of the message that has woken the actor, and runs the turn.
+///
+/// # Safety
+///
+/// As for [`RunFn`](crate::scheduler::task::RunFn); the task is that of an actor.
+unsafe fn run_sampled(task: NonNull<Task>, turn: &Turn) -> Ran {
+    let header = task.cast::<Header>();
+    // SAFETY: the caller hands us the token, so the actor is alive.
+    let (run, waited) = unsafe {
+        let header = header.as_ref();
+        let take = |meter: &Meter| wake_stamps::take(task.addr().get(), meter.now());
+        (header.vtable.run, header.meter().and_then(take))
+    };
+    if let Some(waited) = waited {
+        // SAFETY: as above; we have the token.
+        unsafe { <Header as Measured>::record_wait(header, waited) };
+    }
+    // SAFETY: passed on to the caller: this is the function that the task was made with.
+    unsafe {
+        Task::run_by(task, run);
+        run(task, turn)
+    }
 }
 
 /// The target of an `ActorRef<M>` to a local actor. It begins the actor's cell, and so a cache line, which the mailbox

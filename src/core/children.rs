@@ -8,12 +8,13 @@
 //! that has said so gets the notice of each child that it finds in the list.
 
 use crate::path::actor_path::{Name, generated_number};
-use crate::sync::atomic::{AtomicPtr, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::Arc as StdArc;
 
 /// A child, as its parent's list stores it.
 pub(crate) trait Child: Clone + PartialEq {
@@ -47,6 +48,10 @@ struct ChildTable<C> {
     parent_data: Option<Box<dyn Any + Send>>,
     /// Counts the messages that wait for any of the children.
     queued: Option<Box<dyn Fn() -> usize + Send>>,
+    /// How the parent shows itself, of any type.
+    view: Option<Box<dyn Any + Send>>,
+    /// See [`Children::handled_beside`].
+    handled_beside: Option<StdArc<AtomicU64>>,
 }
 
 /// The children with generated names, by slot: a word for each.
@@ -92,9 +97,15 @@ impl<C> Drop for Children<C> {
         let pointer = self.0.load(Ordering::Relaxed);
         if !pointer.is_null() && pointer != closed() {
             // SAFETY: `new_table` made it of a box, and this is the only reference to it.
-            drop(unsafe { Box::from_raw(pointer) });
+            drop_table(unsafe { Box::from_raw(pointer) });
         }
     }
+}
+
+/// Out of line: most actors have no list.
+#[inline(never)]
+fn drop_table<C>(table: Box<Mutex<ChildTable<C>>>) {
+    drop(table);
 }
 
 impl<C> Default for ChildTable<C> {
@@ -110,6 +121,8 @@ impl<C> Default for ChildTable<C> {
             front: None,
             parent_data: None,
             queued: None,
+            view: None,
+            handled_beside: None,
         }
     }
 }
@@ -331,7 +344,7 @@ impl<C: Child> Children<C> {
         let taken = self.look(|table| {
             table.closed = true;
             // These refer to the parent. They are dropped when the lock is open again.
-            (table.all(), table.front.take(), table.parent_data.take())
+            (table.all(), table.front.take(), table.parent_data.take(), table.view.take())
         });
         taken.map(|(all, ..)| all).unwrap_or_default()
     }
@@ -351,6 +364,16 @@ impl<C: Child> Children<C> {
         self.change(|table| table.front = Some(Box::new(front)));
     }
 
+    /// Sets how the parent shows itself.
+    pub(crate) fn set_view<T: Clone + Send + 'static>(&self, view: T) {
+        self.change(|table| table.view = Some(Box::new(view)));
+    }
+
+    /// How the parent shows itself, if it is by a `T`.
+    pub(crate) fn view<T: Clone + 'static>(&self) -> Option<T> {
+        self.look(|table| table.view.as_ref()?.downcast_ref::<T>().cloned())?
+    }
+
     /// Sets the function that counts the messages waiting for any of the children.
     pub(crate) fn set_queued(&self, count: impl Fn() -> usize + Send + 'static) {
         self.change(|table| table.queued = Some(Box::new(count)));
@@ -359,6 +382,19 @@ impl<C: Child> Children<C> {
     /// The number of messages that wait for any of the children.
     pub(crate) fn queued(&self) -> usize {
         self.look(|table| table.queued.as_ref().map_or(0, |count| count())).unwrap_or(0)
+    }
+
+    /// Returns the counter of the messages that the parent has handled without taking them from its mailbox, less those
+    /// that it has taken and not handled; `None` if the parent has ended without a list. The number wraps.
+    pub(crate) fn handled_beside(&self) -> Option<StdArc<AtomicU64>> {
+        self.change(|table| table.handled_beside.get_or_insert_default().clone())
+    }
+
+    /// The number in that counter, if there is one.
+    pub(crate) fn handled_beside_so_far(&self) -> u64 {
+        let beside = self.look(|table| table.handled_beside.clone()).flatten();
+        // Ordering: Relaxed; a statistic.
+        beside.map_or(0, |beside| beside.load(Ordering::Relaxed))
     }
 
     /// The parent's front, if it is a `T`.

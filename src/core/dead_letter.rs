@@ -65,6 +65,22 @@ pub enum DeadLetterReason {
 }
 
 impl DeadLetterReason {
+    /// All reasons, in their order.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Stopped,
+        Self::Full,
+        Self::Dropped,
+        Self::Unhandled,
+        Self::Expired,
+        Self::NoRoutee,
+        Self::Discarded,
+        Self::Cycle,
+        Self::BadPick,
+        Self::Panicked,
+        Self::NoActor,
+        Self::OtherType,
+    ];
+
     pub(crate) fn of<M>(error: &SendError<M>) -> Self {
         match error {
             SendError::Full(_) => DeadLetterReason::Full,

@@ -11,8 +11,8 @@ use crate::core::dead_letter_sinks::Rules;
 use crate::core::event_stream::{EventStream, Subscription};
 use crate::dispatch::calling_thread;
 use crate::path::actor_path::ActorPath;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::per_thread;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{CachePadded, EXPLORED, per_thread, thread_index};
 use crate::util::panic::{drop_guarded, quietly};
 use std::any::TypeId;
 use std::cell::Cell;
@@ -36,7 +36,14 @@ pub struct DeadLetters {
     pub(crate) rules: StdArc<Rules>,
     /// Whether the system has begun to end.
     is_ending: AtomicBool,
+    by_reason: Box<[CachePadded<LettersByReason>; SHARDS]>,
 }
+
+/// The numbers of letters of some threads, by their reasons.
+type LettersByReason = [AtomicU64; DeadLetterReason::ALL.len()];
+
+/// The tables among which threads spread, so that a flood of letters from several threads meets on no line.
+const SHARDS: usize = if EXPLORED { 1 } else { 8 };
 
 per_thread! {
     static TELLING: Cell<bool> = Cell::new(false);
@@ -62,7 +69,9 @@ impl Drop for Telling {
 
 impl DeadLetters {
     pub(crate) fn new(events: EventStream, log: LetterLog) -> Self {
-        Self { events, log, rules: StdArc::default(), is_ending: AtomicBool::new(false) }
+        let by_reason =
+            Box::new(std::array::from_fn(|_| CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)))));
+        Self { events, log, rules: StdArc::default(), is_ending: AtomicBool::new(false), by_reason }
     }
 
     /// Calls `subscriber` for each letter from now on, on the thread that met it; the letter's
@@ -92,6 +101,29 @@ impl DeadLetters {
         self.is_ending.store(true, Ordering::Relaxed);
     }
 
+    /// Counts a letter, whether it is shown or not.
+    fn count(&self, reason: DeadLetterReason) {
+        // Models have no use for the number, and each access makes them larger.
+        if !EXPLORED {
+            let shard = thread_index::current().unwrap_or(0) % SHARDS;
+            // Ordering: Relaxed; a statistic.
+            self.by_reason[shard][reason as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of letters of each reason, without reasons that none has.
+    pub(crate) fn by_reason(&self) -> Vec<(DeadLetterReason, u64)> {
+        let count = |reason: DeadLetterReason| {
+            // Ordering: Relaxed; a statistic.
+            self.by_reason.iter().map(|shard| shard[reason as usize].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        DeadLetterReason::ALL
+            .map(|reason| (reason, count(reason)))
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
     /// Returns whether any subscriber, log or rule exists.
     fn is_watched(&self) -> bool {
         self.events.has_subscribers() || self.log.is_read() || !self.rules.is_empty()
@@ -104,6 +136,7 @@ impl DeadLetters {
         message_type: &'static str,
         recipient: impl FnOnce() -> ActorPath,
     ) {
+        self.count(reason);
         if !self.is_watched() {
             return;
         }
@@ -120,6 +153,7 @@ impl DeadLetters {
         reason: DeadLetterReason,
         recipient: impl FnOnce() -> ActorPath,
     ) {
+        self.count(reason);
         let telling = if self.is_watched() { Telling::begin() } else { None };
         let mut left = Some(message);
         if telling.is_some() && !is_letter::<M>() {

@@ -1,10 +1,12 @@
 //! The dispatchers of a single system, by their names and aliases, and the placement of a new actor.
 
 use crate::core::error::SpawnError;
+use crate::core::home::Home;
 use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::dispatch::on_demand::{EnterError, OnDemand};
-use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
+use crate::measure::meter::Meter;
+use crate::measure::pulse::Pulse;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
 use crate::settings::build_error::BuildError;
@@ -37,6 +39,7 @@ pub(crate) struct Declared {
 pub(crate) struct Dispatchers {
     /// Sorted by their names.
     all: Vec<(String, Dispatch)>,
+    meter: StdArc<Meter>,
     /// The index of the default dispatcher: needed for nearly every actor.
     default: usize,
     /// Each alias with the dispatcher at the end of its chain.
@@ -46,7 +49,7 @@ pub(crate) struct Dispatchers {
 pub(crate) enum Dispatch {
     /// The threads run as long as the system. Cells point to the placement, so it stays where it is. There is none
     /// where each actor has a thread of its own.
-    Lasting { running: Running, placement: Option<Box<Placement>> },
+    Lasting { running: Running, home: Option<Box<Home>> },
     /// The threads run while the dispatcher has actors.
     OnDemand(StdArc<OnDemand>),
 }
@@ -64,15 +67,15 @@ impl Dispatchers {
 
 /// The placement of a new actor.
 pub(crate) struct ResolvedPlacement {
-    /// The placement for the cell; alive as long as the system, or as `own` if there is one.
-    pub placement: *const Placement,
+    /// The home for the cell; alive as long as the system, or as `own` if there is one.
+    pub home: *const Home,
     /// Not in a `Box`: a move of a `Box` asserts that nothing else points into it.
     pub own: Option<StdArc<OwnedPlacement>>,
 }
 
 /// A placement that belongs to a single actor, to be released once.
 pub(crate) struct OwnedPlacement {
-    placement: Placement,
+    home: Home,
     entered: Option<StdArc<OnDemand>>,
 }
 
@@ -83,7 +86,7 @@ impl Declared {
     /// # Errors
     ///
     /// [`BuildError`]; no thread is left then.
-    pub(crate) fn start(mut self, system: &str) -> Result<Dispatchers, BuildError> {
+    pub(crate) fn start(mut self, system: &str, meter: &StdArc<Meter>) -> Result<Dispatchers, BuildError> {
         if !self.names().any(|name| name == DEFAULT) {
             self.dispatchers.push((DEFAULT.to_owned(), Dispatcher::work_stealing()));
         }
@@ -99,9 +102,9 @@ impl Declared {
         }
         let follow = |(alias, _): &(String, String)| Ok((alias.clone(), self.follow(alias)?));
         let aliases = self.aliases.iter().map(follow).collect::<Result<_, _>>()?;
-        let mut started = Dispatchers { all: Vec::new(), default: 0, aliases };
+        let mut started = Dispatchers { all: Vec::new(), meter: meter.clone(), default: 0, aliases };
         for (name, recipe) in std::mem::take(&mut self.dispatchers) {
-            match self.start_one(format!("{system}-{name}"), recipe) {
+            match self.start_one(format!("{system}-{name}"), recipe, meter) {
                 Ok(dispatch) => started.all.push((name, dispatch)),
                 Err(error) => {
                     started.end();
@@ -115,12 +118,17 @@ impl Declared {
         Ok(started)
     }
 
-    fn start_one(&self, name: String, recipe: Dispatcher) -> Result<Dispatch, StartError> {
+    fn start_one(
+        &self,
+        name: String,
+        recipe: Dispatcher,
+        meter: &StdArc<Meter>,
+    ) -> Result<Dispatch, StartError> {
         #[cfg(feature = "testkit")]
         if let Some(stepper) = &self.stepper {
-            return Ok(Dispatch::stepping(stepper, recipe.kind()));
+            return Ok(Dispatch::stepping(stepper, recipe.kind(), meter));
         }
-        Dispatch::start(name, recipe)
+        Dispatch::start(name, recipe, meter)
     }
 
     fn names(&self) -> impl Iterator<Item = &String> {
@@ -215,31 +223,32 @@ impl Dispatchers {
         if name.is_some() {
             return self.place_by_name(name, system);
         }
-        if let Dispatch::Lasting { placement: Some(placement), .. } = &self.all[self.default].1 {
-            return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
+        if let Dispatch::Lasting { home: Some(home), .. } = &self.all[self.default].1 {
+            return Ok(ResolvedPlacement { home: &raw const **home, own: None });
         }
         self.place_by_name(name, system)
     }
 
     #[inline(never)]
     fn place_by_name(&self, name: Option<&str>, system: &str) -> Result<ResolvedPlacement, SpawnError> {
-        let own = match self.find(name)? {
-            Dispatch::Lasting { placement: Some(placement), .. } => {
-                return Ok(ResolvedPlacement { placement: &raw const **placement, own: None });
+        let (placement, entered) = match self.find(name)? {
+            Dispatch::Lasting { home: Some(home), .. } => {
+                return Ok(ResolvedPlacement { home: &raw const **home, own: None });
             }
-            Dispatch::Lasting { running, placement: None } => {
-                OwnedPlacement { placement: running.place_task().map_err(SpawnError::Thread)?, entered: None }
+            Dispatch::Lasting { running, home: None } => {
+                (running.place_task().map_err(SpawnError::Thread)?, None)
             }
             Dispatch::OnDemand(threads) => match threads.enter() {
-                Ok(placement) => OwnedPlacement { placement, entered: Some(threads.clone()) },
+                Ok(placement) => (placement, Some(threads.clone())),
                 Err(EnterError::Start(error)) => return Err(SpawnError::Thread(error)),
                 Err(EnterError::Stopped) => {
                     return Err(SpawnError::ShutDown { system: system.to_owned() });
                 }
             },
         };
-        let own = StdArc::new(own);
-        Ok(ResolvedPlacement { placement: &raw const own.placement, own: Some(own) })
+        let own =
+            StdArc::new(OwnedPlacement { home: Home { placement, meter: self.meter.clone() }, entered });
+        Ok(ResolvedPlacement { home: &raw const own.home, own: Some(own) })
     }
 
     /// The dispatchers whose threads run while they have actors.
@@ -247,6 +256,14 @@ impl Dispatchers {
         self.all.iter().filter_map(|(_, dispatch)| match dispatch {
             Dispatch::OnDemand(threads) => Some(threads),
             Dispatch::Lasting { .. } => None,
+        })
+    }
+
+    /// The dispatchers by their names, each with its kind and the pulses of its threads that run now.
+    pub(crate) fn pulses(&self) -> impl Iterator<Item = (&str, DispatcherKind, Vec<StdArc<Pulse>>)> {
+        self.all.iter().map(|(name, dispatch)| match dispatch {
+            Dispatch::Lasting { running, .. } => (name.as_str(), running.kind(), running.pulses()),
+            Dispatch::OnDemand(threads) => (name.as_str(), threads.kind(), threads.pulses()),
         })
     }
 
@@ -280,17 +297,17 @@ impl Dispatchers {
 }
 
 impl Dispatch {
-    fn start(name: String, recipe: Dispatcher) -> Result<Self, StartError> {
+    fn start(name: String, recipe: Dispatcher, meter: &StdArc<Meter>) -> Result<Self, StartError> {
         if let Some(patience) = recipe.idle_shutdown {
             let threads = OnDemand::start(name, recipe, patience)?;
             return Ok(Self::OnDemand(StdArc::new(threads)));
         }
         let running = recipe.start(&name, crate::util::reclaim::go_online)?;
-        let placement = match running.kind() {
+        let home = match running.kind() {
             DispatcherKind::Pinned => None,
-            _ => Some(Box::new(running.place_task()?)),
+            _ => Some(Box::new(Home { placement: running.place_task()?, meter: meter.clone() })),
         };
-        Ok(Self::Lasting { running, placement })
+        Ok(Self::Lasting { running, home })
     }
 }
 
@@ -298,7 +315,7 @@ impl OwnedPlacement {
     /// Releases the placement of an actor that is gone and will not be scheduled again: a thread of its own ends.
     /// Returns the threads that the actor shared.
     pub(crate) fn release(&self) -> Option<&StdArc<OnDemand>> {
-        self.placement.release();
+        self.home.placement.release();
         self.entered.as_ref()
     }
 }

@@ -25,7 +25,8 @@ use std::sync::{Arc as StdArc, Weak as StdWeak};
 /// The event stream of a single system. A clone is a handle to the same stream.
 ///
 /// Any type that is `Clone + Send + 'static` can be an event: publish your own. The engine publishes
-/// [`DeadLetter`](crate::DeadLetter) and [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter).
+/// [`DeadLetter`](crate::DeadLetter), [`SuppressedDeadLetter`](crate::dead_letters::SuppressedDeadLetter) and
+/// [`Lifecycle`](crate::telemetry::Lifecycle).
 ///
 /// # Delivery
 ///
@@ -72,6 +73,9 @@ pub struct EventStream {
 pub(crate) struct Shared {
     /// The number of entries, so publishing without any costs one load.
     entry_count: AtomicUsize,
+    /// The type of event whose entries are counted apart: that of the lives of actors, which begin and end often.
+    counted: Option<TypeId>,
+    counted_count: AtomicUsize,
     topics: Mutex<Topics>,
 }
 
@@ -263,6 +267,18 @@ impl EventStream {
         self.shared.entry_count.load(Ordering::Relaxed) > 0
     }
 
+    /// Makes a stream that knows without a lock whether there is any subscriber for the type `E`.
+    pub(crate) fn counting<E: 'static>() -> Self {
+        Self { shared: StdArc::new(Shared { counted: Some(TypeId::of::<E>()), ..Shared::default() }) }
+    }
+
+    /// Returns whether there is any subscriber for the type that this stream [counts](Self::counting).
+    #[inline]
+    pub(crate) fn has_counted_subscribers(&self) -> bool {
+        // Ordering: Relaxed; see `has_subscribers`.
+        self.shared.counted_count.load(Ordering::Relaxed) > 0
+    }
+
     /// Enters a function under several types of events.
     pub(crate) fn add_function(
         &self,
@@ -377,6 +393,10 @@ impl Shared {
             let more = known.cloned().chain([entry]).collect();
             // Ordering: Relaxed; see `has_subscribers`.
             self.entry_count.fetch_add(1, Ordering::Relaxed);
+            if self.counted == Some(*event) {
+                // Ordering: Relaxed; see `has_subscribers`.
+                self.counted_count.fetch_add(1, Ordering::Relaxed);
+            }
             replaced.is_new = true;
             replaced.lists.extend(topics.by_event.insert(*event, more));
         }
@@ -408,7 +428,12 @@ impl Shared {
                         let follows = entry.follows && kept.iter().any(|before| before.who == entry.who);
                         kept.push(Entry { follows, ..entry.clone() });
                     }
-                    removed_count += entries.len() - kept.len();
+                    let removed = entries.len() - kept.len();
+                    removed_count += removed;
+                    if self.counted == Some(*event) {
+                        // Ordering: Relaxed; see `has_subscribers`.
+                        self.counted_count.fetch_sub(removed, Ordering::Relaxed);
+                    }
                     replaced.push(std::mem::replace(entries, kept.into()));
                 }
             }

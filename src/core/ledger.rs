@@ -20,8 +20,9 @@
 
 use crate::core::ask_counts;
 use crate::core::ask_counts::ReplyCounts;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide};
+use crate::core::class_counters::ClassCounters;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{CachePadded, Mutex, lock, per_thread, process_wide, thread_index};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::{Arc as StdArc, Weak as StdWeak};
@@ -94,9 +95,12 @@ impl fmt::Display for Ledger {
 }
 
 /// The counters of a single thread.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ThreadCounters {
     counts: CachePadded<Counts>,
+    /// The number of the thread that has these counters, or had them last, and one.
+    thread: AtomicUsize,
+    classes: ClassCounters,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +115,8 @@ struct Counts {
     skipped: AtomicU64,
     ticked: AtomicU64,
     asks: [AtomicU64; ask_counts::ROW_COUNT],
+    /// Messages among the handled that no actor had: those of functions and other recipients.
+    handled_outside: AtomicU64,
     /// The actions of actors beside handling messages: control taken and acted upon, creations. Grows only.
     worked: AtomicU64,
     /// Actors that were created, and actors that have ended.
@@ -144,12 +150,52 @@ macro_rules! adders {
 }
 
 impl ThreadCounters {
-    adders! { sent handled dead_lettered handed_back dropped skipped ticked worked begun ended ends_begun ends_done }
+    adders! {
+        sent handled handled_outside dead_lettered handed_back dropped skipped ticked worked begun ended ends_begun ends_done
+    }
 
     /// Counts the outcome of an ask.
     #[inline]
     pub(crate) fn ask(&self, kind: ask_counts::AskCounter) {
         self.add(&self.counts.asks[kind as usize], 1);
+    }
+
+    /// Counts a message as handled that no actor had.
+    pub(crate) fn handled_by_function(&self) {
+        self.handled_outside(1);
+        self.handled(1);
+    }
+
+    /// The counts by class.
+    pub(crate) fn classes(&self) -> &ClassCounters {
+        &self.classes
+    }
+
+    /// Whether several threads have these counters.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.counts.shared
+    }
+
+    /// Adds to a counter of these counters that this file does not know.
+    #[inline]
+    pub(crate) fn add_to(&self, counter: &AtomicU64, count: u64) {
+        self.add(counter, count);
+    }
+
+    /// Reads a counter that `add_to` adds to.
+    pub(crate) fn read(counter: &AtomicU64) -> u64 {
+        // Ordering: Acquire; pairs with the Release store of `add`: a thread that finds the messages of an ended actor in its
+        // class finds the actor settled.
+        counter.load(Ordering::Acquire)
+    }
+
+    /// All that the thread has done for actors: it changes with each message, tick and piece of control.
+    pub(crate) fn progress(&self) -> u64 {
+        // Ordering: Relaxed; statistics.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counts { handled, skipped, ticked, worked, dead_lettered, .. } = &*self.counts;
+        [handled, skipped, ticked, worked, dead_lettered].map(read).into_iter().fold(0, u64::wrapping_add)
     }
 
     /// Returns the number of messages that were counted as handled here so far.
@@ -186,7 +232,7 @@ impl ThreadCounters {
 
 /// Adds to a counter that the calling thread alone writes.
 #[inline]
-fn add_own(counter: &AtomicU64, count: u64) {
+pub(crate) fn add_own(counter: &AtomicU64, count: u64) {
     // The load sees the latest value. Ordering: Release; pairs with the Acquire loads of `Counters::sum` and
     // `Counters::work`: a thread that sees a message handled also sees it sent.
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
@@ -263,7 +309,12 @@ impl Counters {
         // Ordering: Relaxed; only uniqueness matters.
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let counts = Counts { shared: true, ..Counts::default() };
-        Self { id, registry: StdArc::default(), common: ThreadCounters { counts: CachePadded::new(counts) } }
+        let counts = CachePadded::new(counts);
+        Self {
+            id,
+            registry: StdArc::default(),
+            common: ThreadCounters { counts, ..ThreadCounters::default() },
+        }
     }
 
     /// Counts a message as sent by the calling thread.
@@ -309,6 +360,9 @@ impl Counters {
                     row
                 })
             };
+            let number = thread_index::current().map_or(0, |number| number + 1);
+            // Ordering: Relaxed; a statistic.
+            row.thread.store(number, Ordering::Relaxed);
             let pointer = StdArc::as_ptr(&row);
             leases.push((self.id, StdArc::downgrade(&self.registry), row));
             pointer
@@ -363,6 +417,39 @@ impl Counters {
         // The ends first: an actor whose end is counted here is counted among the beginnings, too.
         let ended = total(|counts| &counts.ended);
         total(|counts| &counts.begun).wrapping_sub(ended) as usize
+    }
+
+    /// Calls `see` with the counters of each thread.
+    pub(crate) fn each(&self, mut see: impl FnMut(&ThreadCounters)) {
+        let rows = lock(&self.registry.rows).all.clone();
+        rows.iter().for_each(|row| see(row));
+        see(&self.common);
+    }
+
+    /// Returns the sum of a count over the counters that the thread of this number has, and those that another thread of
+    /// this number had last.
+    pub(crate) fn of_thread(&self, number: usize, count: impl Fn(&ThreadCounters) -> u64) -> u64 {
+        let mut sum = 0_u64;
+        self.each(|row| {
+            // Ordering: Relaxed; a statistic.
+            if row.thread.load(Ordering::Relaxed) == number + 1 {
+                sum = sum.wrapping_add(count(row));
+            }
+        });
+        sum
+    }
+
+    /// Returns the numbers of actors that were created, and that have ended, and of messages that no actor had.
+    pub(crate) fn lives(&self) -> (u64, u64, u64) {
+        let (mut begun, mut ended, mut outside) = (0_u64, 0_u64, 0_u64);
+        // Ordering: Acquire; as in `living`.
+        self.each(|row| {
+            ended = ended.wrapping_add(row.counts.ended.load(Ordering::Acquire));
+            outside = outside.wrapping_add(row.counts.handled_outside.load(Ordering::Acquire));
+        });
+        // Ordering: Acquire; as in `living`.
+        self.each(|row| begun = begun.wrapping_add(row.counts.begun.load(Ordering::Acquire)));
+        (begun, ended, outside)
     }
 
     /// Adds up all thread counters. `queued` is left 0: the counters do not know the mailboxes.

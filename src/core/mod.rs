@@ -12,6 +12,9 @@ pub(crate) mod recipient; // recipients behind a reference that are no actors
 pub(crate) mod fn_recipient; // a function behind a reference
 pub(crate) mod cell; // the memory of an actor, counted
 pub(crate) mod children; // a parent's children
+pub(crate) mod classes; // the classes by which actors are counted
+pub(crate) mod class_counters; // what is counted by class
+pub(crate) mod measured; // where measurements go
 pub(crate) mod control; // what governs an actor's life
 pub(crate) mod strategy; // what a parent does about a failure
 pub(crate) mod cancellable; // the handle of work that runs later
@@ -30,8 +33,10 @@ pub(crate) mod dead_letter; // a dead letter and its reason
 pub(crate) mod dead_letters; // the publication of dead letters
 pub(crate) mod dead_letter_log;
 pub(crate) mod dead_letter_sinks;
+pub(crate) mod lifecycle; // events of the lives of actors
 pub(crate) mod event_stream; // the events of a system
 pub(crate) mod subscribe; // subscriptions of references to it
+pub(crate) mod home; // where an actor runs
 pub(crate) mod dispatchers; // the dispatchers of a system by name
 pub(crate) mod named_mailboxes;
 pub(crate) mod extensions; // the values that features keep for a system

@@ -530,7 +530,7 @@ impl<M: Send + 'static> Delivery<'_, M> {
         match done {
             Ok(accepted) => {
                 if accepted == DeliveryStatus::Handled {
-                    way.system().ledger().for_this_thread().handled(1);
+                    way.system().ledger().for_this_thread().handled_by_function();
                 }
                 way.accept();
                 Ok(())

@@ -181,11 +181,14 @@ pub(crate) struct Foreign<M> {
 
 impl<M: 'static> Foreign<M> {
     const VTABLE: VTable = VTable {
+        run: never_run,
         free: Self::free,
         core_offset: 0,
         message_type: TypeId::of::<M>,
         actor_type: || None,
         message_name: std::any::type_name::<M>,
+        actor_name: std::any::type_name::<M>,
+        displaced: |_| 0,
         referent: Some(Self::referent),
     };
 
@@ -201,7 +204,7 @@ impl<M: 'static> Foreign<M> {
 
     /// Makes a target with a count of one.
     pub(crate) fn allocate(recipient: Box<dyn OwnRecipient<M>>) -> NonNull<Header> {
-        let header = Header::new(never_run, &Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
+        let header = Header::new(&Self::VTABLE, std::ptr::null(), 1, Kind::Foreign);
         let system = recipient.system();
         NonNull::from(Box::leak(Box::new(Self {
             header,

@@ -13,6 +13,7 @@ use std::sync::Weak as StdWeak;
 
 use crate::core::accounting::Account;
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::classes::Classes;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::dead_letter_log::{DeadLetterLog, LetterLog};
 use crate::core::dead_letters::DeadLetters;
@@ -21,6 +22,7 @@ use crate::core::error::{ShutdownError, SpawnError};
 use crate::core::event_stream::EventStream;
 use crate::core::ledger::{Counters, Ledger, ThreadCounters};
 use crate::core::named_mailboxes::Mailboxes;
+use crate::measure::meter::Meter;
 use crate::path::address::SystemAddress;
 use crate::settings::deployment::Deployments;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -41,6 +43,9 @@ pub(crate) struct Parts {
     pub name: String,
     pub seed: u64,
     pub clock: StdArc<dyn Clock>,
+    pub meter: StdArc<Meter>,
+    /// Counts the subscribers for the lives of actors.
+    pub events: EventStream,
     pub log_dead_letters: DeadLetterLog,
     pub stderr: StderrLog,
     pub dispatchers: Dispatchers,
@@ -58,6 +63,8 @@ pub(crate) struct SystemCore {
     pub(crate) events: EventStream,
     pub(crate) dead_letters: DeadLetters,
     pub(crate) timers: Timers<AnyActorRef>,
+    pub(crate) classes: Classes,
+    pub(crate) meter: StdArc<Meter>,
     pub(crate) dispatchers: Dispatchers,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) deployments: Deployments,
@@ -153,9 +160,9 @@ impl fmt::Debug for SystemRef {
 impl SystemCore {
     /// Makes a system whose threads run; its tree of actors must still be made.
     pub(crate) fn new(parts: Parts) -> StdArc<Self> {
-        let events = EventStream::default();
         let letter_log =
             LetterLog::new(parts.name.clone(), parts.log_dead_letters, parts.stderr, parts.clock.clone());
+        let events = parts.events;
         StdArc::new(Self {
             seed: parts.seed,
             stderr: parts.stderr,
@@ -163,6 +170,8 @@ impl SystemCore {
             dead_letters: DeadLetters::new(events.clone(), letter_log),
             events,
             timers: Timers::new(&parts.name, parts.clock),
+            classes: Classes::new(),
+            meter: parts.meter,
             name: parts.name,
             dispatchers: parts.dispatchers,
             mailboxes: parts.mailboxes,

@@ -13,6 +13,7 @@
 //! keep every old routee table of the process alive. Routed sends open sections as on any thread.
 
 use crate::dispatch::threads::Threads;
+use crate::measure::pulse::Pulse;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, per_thread};
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::ptr;
+use std::sync::Arc as StdArc;
 use std::time::{Duration, Instant};
 
 /// The largest number of threads in one pool.
@@ -142,6 +144,11 @@ impl BlockingPool {
         self.provide(state);
     }
 
+    /// The pulses of the threads alive.
+    pub(crate) fn pulses(&self) -> Vec<StdArc<Pulse>> {
+        self.0.threads.pulses()
+    }
+
     /// Returns the number of threads alive.
     #[cfg(test)]
     pub(crate) fn thread_count(&self) -> usize {
@@ -199,19 +206,26 @@ impl BlockingPool {
     /// Starts a thread that is already counted.
     fn spawn(&self) -> std::io::Result<()> {
         let pool = self.clone();
-        self.0.threads.spawn(move || pool.work()).map(drop)
+        self.0.threads.spawn(move |pulse| pool.work(pulse)).map(drop)
     }
 
     /// Runs the main loop of a thread.
-    fn work(&self) {
+    fn work(&self, pulse: &StdArc<Pulse>) {
         let turn = Turn::new(self.0.settings.throughput).with_deadline(self.0.settings.deadline);
+        let mut turns = 0;
         let mut unfinished = None;
         let mut busy_run = 0u32;
         lock(&self.0.state).starting_count -= 1;
-        while let Some(task) = self.next_task(unfinished.take()) {
+        while let Some(task) = self.next_task(unfinished.take(), pulse) {
+            // Without the lock: a watchdog may set a timer.
+            if !pulse.is_awake() {
+                pulse.wakes();
+            }
             TURN_OF.with(|turn_of| turn_of.set(task.address()));
+            turn.begin_in(pulse, task.address(), &mut turns);
             let outcome = task.run(&turn);
             TURN_OF.with(|turn_of| turn_of.set(ptr::null()));
+            pulse.rest();
             match outcome {
                 Outcome::Idle => busy_run = 0,
                 Outcome::Requeue(task) => {
@@ -229,7 +243,7 @@ impl BlockingPool {
 
     /// Queues `unfinished` behind all other tasks and returns the oldest task; returns `None` when the thread shall
     /// end.
-    fn next_task(&self, unfinished: Option<TaskRef>) -> Option<TaskRef> {
+    fn next_task(&self, unfinished: Option<TaskRef>, pulse: &Pulse) -> Option<TaskRef> {
         let mut state = lock(&self.0.state);
         if let Some(task) = unfinished {
             state.queue.push_back(task);
@@ -258,6 +272,7 @@ impl BlockingPool {
                 return None;
             }
             state.idle_count += 1;
+            pulse.falls_asleep();
             state = self.wait(state, patience);
             state.idle_count -= 1;
         }

@@ -9,6 +9,7 @@
 //! A thread that is already in a turn puts each task that it wakes into a queue of its own, and runs the queue before
 //! the outermost [`schedule`] returns. So stacks stay short, and no actor is entered twice.
 
+use crate::measure::meter::is_on;
 use crate::scheduler::error::StartError;
 use crate::scheduler::task::{Outcome, TaskRef, Turn};
 use crate::sync::{per_thread, thread};
@@ -73,6 +74,9 @@ pub(crate) fn is_in_turn() -> bool {
 #[inline(always)]
 fn run((task, limits): Waiting) -> Option<Waiting> {
     let turn = Turn::new(limits.throughput).with_deadline(limits.deadline);
+    if is_on() {
+        turn.measure_alone();
+    }
     match task.run(&turn) {
         Outcome::Idle => None,
         Outcome::Requeue(task) => Some((task, limits)),

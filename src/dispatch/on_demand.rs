@@ -13,11 +13,13 @@
 //! Time is an argument. At most one look is pending at a time: [`leave`](OnDemand::leave) and [`look`](OnDemand::look)
 //! return the time of the next look.
 
-use crate::dispatch::dispatcher::Dispatcher;
+use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::dispatch::placement::Placement;
 use crate::dispatch::running::Running;
+use crate::measure::pulse::Pulse;
 use crate::scheduler::error::StartError;
 use crate::sync::{Mutex, lock};
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// A dispatcher whose threads end while it has no actors.
@@ -114,6 +116,19 @@ impl OnDemand {
         state.actor_count += 1;
         state.empty_since = None;
         Ok(placement)
+    }
+
+    /// The kind of the dispatcher.
+    pub(crate) fn kind(&self) -> DispatcherKind {
+        self.recipe.kind()
+    }
+
+    /// The pulses of the threads that run now.
+    pub(crate) fn pulses(&self) -> Vec<StdArc<Pulse>> {
+        match &lock(&self.state).now {
+            Now::Running(running) => running.pulses(),
+            Now::Ended | Now::Stopped => Vec::new(),
+        }
     }
 
     /// Undoes one [`enter`](Self::enter), at the time `now`. Returns when to [look](Self::look), if the caller must

@@ -9,6 +9,7 @@
 //! As in the blocking pool, the threads never stand as readers of a reclamation domain.
 
 use crate::dispatch::threads::Threads;
+use crate::measure::pulse::Pulse;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -16,6 +17,7 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::{Arc, OnceLock};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// A pinned dispatcher, which makes a thread for each actor.
@@ -77,7 +79,7 @@ impl PinnedThreads {
             thread: OnceLock::new(),
         });
         let (shared, served) = (self.0.clone(), seat.clone());
-        let thread = self.0.threads.spawn(move || served.work(&shared));
+        let thread = self.0.threads.spawn(move |pulse| served.work(&shared, pulse));
         let set = seat.thread.set(thread.map_err(StartError::Thread)?);
         assert!(set.is_ok(), "a new seat has no thread");
         Ok(PinnedPlacement { dispatcher: self.clone(), seat })
@@ -89,6 +91,11 @@ impl PinnedThreads {
         // it.
         self.0.stopping.store(true, Ordering::Release);
         self.0.threads.unpark_all();
+    }
+
+    /// The pulses of the threads that have not ended.
+    pub(crate) fn pulses(&self) -> Vec<StdArc<Pulse>> {
+        self.0.threads.pulses()
     }
 
     /// Returns whether every thread has ended.
@@ -140,11 +147,13 @@ impl PinnedPlacement {
 }
 
 impl PinnedTask {
-    fn work(&self, shared: &Shared) {
+    fn work(&self, shared: &Shared, pulse: &StdArc<Pulse>) {
         let turn = Turn::new(shared.throughput).with_deadline(shared.deadline);
-        while let Some(mut task) = self.next_task(shared) {
+        let mut turns = 0;
+        while let Some(mut task) = self.next_task(shared, pulse) {
             let mut busy_run = 0u32;
             loop {
+                turn.begin_in(pulse, task.address(), &mut turns);
                 match task.run(&turn) {
                     Outcome::Idle => break,
                     Outcome::Requeue(same) => {
@@ -161,7 +170,8 @@ impl PinnedTask {
         }
     }
 
-    fn next_task(&self, shared: &Shared) -> Option<TaskRef> {
+    fn next_task(&self, shared: &Shared, pulse: &Pulse) -> Option<TaskRef> {
+        pulse.rest();
         loop {
             // Ordering: Acquire; pairs with the Release stores in `release` and `stop`. The loads come before the look
             // into the slot, so that a task scheduled before the release is seen.
@@ -172,7 +182,9 @@ impl PinnedTask {
             if ends {
                 return None;
             }
+            pulse.falls_asleep();
             thread::park();
+            pulse.wakes();
         }
     }
 

@@ -9,7 +9,9 @@ use crate::dispatch::stepping;
 use crate::dispatch::{blocking, calling_thread};
 use crate::scheduler::pool::Pool;
 use crate::scheduler::task::{Task, TaskRef};
+use crate::scheduler::wake_sample::sample_outside;
 use crate::sync::Arc;
+use std::ptr::NonNull;
 #[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
 
@@ -25,13 +27,20 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
-    /// Hands the actor over to its threads.
+    /// Hands the actor over to its threads. Some of the wakes are given to `sample` before, as in [`Pool::schedule`]; on a
+    /// calling-thread dispatcher, where a task waits for no thread, none.
     #[inline]
-    pub(crate) fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef, sample: impl FnOnce(NonNull<Task>, u64)) {
         match self {
-            Self::WorkStealing(pool) => pool.schedule(task),
-            Self::Blocking(pool) => pool.schedule(task),
-            Self::Pinned(placement) => placement.schedule(task),
+            Self::WorkStealing(pool) => pool.schedule(task, sample),
+            Self::Blocking(pool) => {
+                sample_outside(task.pointer(), sample);
+                pool.schedule(task);
+            }
+            Self::Pinned(placement) => {
+                sample_outside(task.pointer(), sample);
+                placement.schedule(task);
+            }
             Self::CallingThread(limits) => calling_thread::schedule(task, *limits),
             #[cfg(feature = "testkit")]
             Self::Stepping(stepper, kind) => stepper.schedule(task, *kind, None),

@@ -7,10 +7,10 @@ use crate::dispatch::pinned::PinnedThreads;
 use crate::dispatch::placement::Placement;
 #[cfg(feature = "testkit")]
 use crate::dispatch::stepping;
+use crate::measure::pulse::Pulse;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::pool::Pool;
 use crate::sync::Arc;
-#[cfg(feature = "testkit")]
 use std::sync::Arc as StdArc;
 
 /// A dispatcher whose threads run.
@@ -35,6 +35,18 @@ impl Running {
             Self::CallingThread(_) => DispatcherKind::CallingThread,
             #[cfg(feature = "testkit")]
             Self::Stepping(_, kind) => *kind,
+        }
+    }
+
+    /// The pulses of the dispatcher's own threads that have not ended.
+    pub(crate) fn pulses(&self) -> Vec<StdArc<Pulse>> {
+        match self {
+            Self::WorkStealing(pool) => pool.pulses.to_vec(),
+            Self::Blocking(pool) => pool.pulses(),
+            Self::Pinned(threads) => threads.pulses(),
+            Self::CallingThread(_) => Vec::new(),
+            #[cfg(feature = "testkit")]
+            Self::Stepping(..) => Vec::new(),
         }
     }
 

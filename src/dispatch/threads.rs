@@ -1,11 +1,13 @@
 //! Threads of a dispatcher start and end at any time, and all of them are joined in the end.
 
+use crate::measure::pulse::Pulse;
 use crate::scheduler::affinity::unpinned;
 use crate::scheduler::error::JoinError;
 use crate::sync::thread::{self, JoinHandle, Thread, ThreadId};
 use crate::sync::{Arc, Mutex, lock, per_thread, thread_has_ended};
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc as StdArc;
 
 /// The threads of one dispatcher.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ struct ThreadTable {
     handles: Vec<JoinHandle<()>>,
     /// Threads about to end, which are joined by the next one that ends.
     ended: Vec<ThreadId>,
+    /// Of the threads that have not ended.
+    pulses: Vec<StdArc<Pulse>>,
 }
 
 /// Notes the end of a thread, also when the thread unwinds, and joins the threads that have ended before.
@@ -28,7 +32,7 @@ struct ThreadTable {
 /// A thread that starts another must not join ended threads: destructors of their thread-locals may still run, and may
 /// wait for the very actor whose turn the starting thread runs. So only two kinds of threads wait for an ended thread:
 /// a thread that ends later, and the thread that joins all.
-struct ThreadEndGuard(Arc<Mutex<ThreadTable>>);
+struct ThreadEndGuard(Arc<Mutex<ThreadTable>>, StdArc<Pulse>);
 
 per_thread! {
     /// The thread table in which the thread has noted its end, if it has: after that, the thread runs only destructors of
@@ -43,20 +47,29 @@ impl Threads {
     }
 
     /// Starts a thread, and waits for none.
-    pub(crate) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    pub(crate) fn spawn(&self, body: impl FnOnce(&StdArc<Pulse>) + Send + 'static) -> io::Result<Thread> {
         let own_roster = self.thread_table.clone();
+        let pulse = Pulse::new();
+        let own_pulse = pulse.clone();
         let mut thread_table = lock(&self.thread_table);
         let name = format!("{}-{}", self.name, thread_table.started_count);
         let body = move || {
             // The guard is made here: a thread that is refused has no end, and its closure is dropped under the lock.
-            let _at_end = ThreadEndGuard(own_roster);
-            body();
+            let at_end = ThreadEndGuard(own_roster, own_pulse);
+            at_end.1.attach();
+            body(&at_end.1);
         };
         let handle = thread::Builder::new().name(name).spawn(unpinned(body))?;
         let thread = handle.thread().clone();
         thread_table.started_count += 1;
         thread_table.handles.push(handle);
+        thread_table.pulses.push(pulse);
         Ok(thread)
+    }
+
+    /// The pulses of the threads that have not ended.
+    pub(crate) fn pulses(&self) -> Vec<StdArc<Pulse>> {
+        lock(&self.thread_table).pulses.clone()
     }
 
     /// Unparks each of the threads.
@@ -108,7 +121,9 @@ impl Drop for ThreadEndGuard {
     fn drop(&mut self) {
         let _ = ENDS_IN.try_with(|ends| ends.set(Arc::as_ptr(&self.0)));
         let ended = {
+            self.1.detach();
             let mut thread_table = lock(&self.0);
+            thread_table.pulses.retain(|pulse| !StdArc::ptr_eq(pulse, &self.1));
             let ended = thread_table.take_ended();
             thread_table.ended.push(thread::current().id());
             ended
@@ -125,7 +140,7 @@ fn join(handle: JoinHandle<()>) {
 
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
-    use super::Threads;
+    use super::{Pulse, StdArc, Threads};
     use crate::sync::{Arc, lock, thread};
     use std::cell::RefCell;
     use std::sync::mpsc::{Receiver, Sender, channel};
@@ -135,7 +150,7 @@ mod tests {
     fn a_thread_that_has_ended_is_joined_by_the_next_that_ends() {
         let threads = Threads::new("comes and goes");
         for _ in 0..3 {
-            let id = threads.spawn(|| ()).expect("a thread").id();
+            let id = threads.spawn(|_| ()).expect("a thread").id();
             while !lock(&threads.thread_table).ended.contains(&id) {
                 thread::yield_now();
             }
@@ -159,11 +174,11 @@ mod tests {
         let threads = Threads::new("ends slowly");
         let (release, waits) = channel();
         let late = Late(waits);
-        threads.spawn(move || LATE.with(|slot| *slot.borrow_mut() = Some(late))).expect("a thread");
+        threads.spawn(move |_| LATE.with(|slot| *slot.borrow_mut() = Some(late))).expect("a thread");
         while lock(&threads.thread_table).ended.is_empty() {
             thread::yield_now();
         }
-        threads.spawn(|| ()).expect("a thread");
+        threads.spawn(|_| ()).expect("a thread");
         drop(release);
         threads.join_all().expect("called by none of them");
     }
@@ -175,7 +190,7 @@ mod tests {
         impl Drop for Late {
             fn drop(&mut self) {
                 let ran = self.1.clone();
-                self.0.spawn(move || ran.send(()).expect("the test listens")).expect("a thread");
+                self.0.spawn(move |_| ran.send(()).expect("the test listens")).expect("a thread");
             }
         }
         thread_local! {
@@ -184,7 +199,7 @@ mod tests {
         let threads = Arc::new(Threads::new("starts at its end"));
         let (ran, runs) = channel();
         let late = Late(threads.clone(), ran);
-        let body = move || LATE.with(|slot| *slot.borrow_mut() = Some(late));
+        let body = move |_: &StdArc<Pulse>| LATE.with(|slot| *slot.borrow_mut() = Some(late));
         threads.spawn(body).expect("a thread");
         runs.recv().expect("the second thread runs");
         threads.join_all().expect("called by none of them");

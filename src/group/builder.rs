@@ -6,7 +6,7 @@ use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::{Answer, MailboxKind};
 use crate::actor::recipe::{ByContext, IntoActor};
-use crate::actor::spawn::{Held, Plan, spawn_held};
+use crate::actor::spawn::{ClassChoice, Held, Plan, spawn_held};
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -381,6 +381,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             on_failure: None,
             routee_index: 0,
             stash_capacity: None,
+            class: ClassChoice::OfPath,
         };
         let recipe = move |_: &mut Context<Never>| {
             let group_state =
@@ -400,6 +401,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
                 on_failure: None,
                 routee_index: 0,
                 stash_capacity: settings.stash_capacity,
+                class: ClassChoice::made_by(head),
             };
             make(plan, key_entry)
         };

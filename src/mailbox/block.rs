@@ -33,6 +33,8 @@ pub(crate) struct Block {
     /// 1 + an index: no claim at or behind that index leads into this block. 0 until `settled_block` has moved past the
     /// block.
     pub observed: AtomicU64,
+    /// When the first sender came to this block, by the clock of its system; 0 if that is not measured.
+    pub entered: AtomicU64,
 }
 
 impl Block {
@@ -77,6 +79,12 @@ impl Block {
         unsafe { ptr::addr_of_mut!((*this).next).write(AtomicPtr::new(ptr::null_mut())) };
         // SAFETY: see above.
         unsafe { ptr::addr_of_mut!((*this).observed).write(AtomicU64::new(0)) };
+        // Models measure nothing, and their atomics are not small.
+        #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
+        // SAFETY: see above.
+        unsafe {
+            ptr::addr_of_mut!((*this).entered).write(AtomicU64::new(0));
+        }
         // SAFETY: see above.
         unsafe { (*this).generation.with_mut(|generation| *generation += 1) };
         // SAFETY: see above.
@@ -90,7 +98,7 @@ pub(crate) struct Shape<M>(PhantomData<M>);
 impl<M> Shape<M> {
     const STRIDE: usize = size_of::<Slot<M>>();
 
-    /// Slots per block: 31 make a block of eight-byte messages 528 bytes; large messages get fewer, so that
+    /// Slots per block: 31 make a block of eight-byte messages 536 bytes; large messages get fewer, so that
     /// a block stays near 2 KiB, but never fewer than 2.
     #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
     pub(crate) const SLOTS: usize = {
@@ -180,6 +188,7 @@ impl<M> Shape<M> {
                 start: UnsafeCell::new(0),
                 generation: UnsafeCell::new(0),
                 observed: AtomicU64::new(0),
+                entered: AtomicU64::new(0),
             });
             for number in 0..Self::SLOTS {
                 Self::slot(block.as_ptr(), number).cast_mut().write(Slot::new());

@@ -2,9 +2,9 @@
 
 use crate::mailbox::backpressure::NotFullWait;
 use crate::mailbox::priority::PriorityOrder;
-use crate::sync::ArrayQueue;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::cell::UnsafeCell;
+use crate::sync::{ArrayQueue, EXPLORED};
 use std::num::NonZeroUsize;
 
 /// The difference between a mailbox and the plain one.
@@ -65,16 +65,31 @@ pub(crate) struct DisplacingQueue<M> {
     /// at the system queue for this message and then take a later message in its place, which would overtake a control
     /// message sent before it.
     front: UnsafeCell<Option<(u64, M)>>,
+    /// The number of messages that were displaced; a statistic.
+    displaced: AtomicU64,
 }
 
 impl<M> DisplacingQueue<M> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None) }
+        Self { queue: ArrayQueue::new(capacity), front: UnsafeCell::new(None), displaced: AtomicU64::new(0) }
     }
 
     /// Adds a message; returns the oldest message when the ring is full.
     pub(crate) fn push(&self, index: u64, message: M) -> Option<M> {
         self.queue.force_push((index, message)).map(|(_, oldest)| oldest)
+    }
+
+    /// Counts a displaced message.
+    pub(crate) fn count_displaced(&self) {
+        // Models have no use for the number, and each access makes them larger.
+        if !EXPLORED {
+            self.displaced.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of messages that were displaced.
+    pub(crate) fn displaced(&self) -> u64 {
+        self.displaced.load(Ordering::Relaxed)
     }
 
     /// Returns the claimed index of the front message, and fetches that message from the ring first if necessary.

@@ -5,8 +5,9 @@
 use crate::mailbox::block::{Block, Shape};
 use crate::mailbox::mailbox::{Gate, Mailbox};
 use crate::mailbox::state::{Chain, MailboxState};
+use crate::measure::meter::{Measured, is_on};
 use crate::sync::atomic::Ordering;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// The owner's place in the chain. Both pointers are null or neither is.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(crate) enum ChainPosition<M> {
 /// than one, to catch up with a long chain that waited for a claim to be published.
 const SETTLED_AT_ONCE: usize = if crate::sync::EXPLORED { 2 } else { 8 };
 
-impl<H, S, M> Mailbox<H, S, M> {
+impl<H: Measured, S, M> Mailbox<H, S, M> {
     /// Returns the block that takes message `index`; the caller has claimed the index in state `old` and has not
     /// published it.
     #[inline(always)]
@@ -96,6 +97,9 @@ impl<H, S, M> Mailbox<H, S, M> {
         // last idle transition, which our claim has made visible, and the oldest unpublished claim, which `head` cannot
         // pass. In a priority mailbox `head` may lie further back, but not before that transition either.
         let fresh = Shape::<M>::allocate(self.gate.head.load(Ordering::Relaxed));
+        if is_on() {
+            self.stamp_block(fresh);
+        }
         // Ordering: Release; pairs with the Acquire load in `find_block`: a sender that sees the block sees its header.
         // Nothing is read through the replaced pointer. Acquire on failure: the winner's header.
         match self.gate.tail_block.compare_exchange(
@@ -135,6 +139,9 @@ impl<H, S, M> Mailbox<H, S, M> {
             let next = self.next_or_grow(block);
             if !self.advance(block, next, epoch) {
                 return self.follow(next, index);
+            }
+            if is_on() {
+                self.stamp_block(next);
             }
             block = next;
         }
@@ -192,6 +199,19 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
+    /// Keeps the time at which the first sender comes to a block, if the block is one of those that are measured.
+    #[cold]
+    #[inline(never)]
+    fn stamp_block(&self, block: *mut Block) {
+        // SAFETY: alive, see `follow`.
+        let (start, entered) = unsafe { (Block::start(block), &(*block).entered) };
+        let number = start / Shape::<M>::SLOTS as u64;
+        if let Some(now) = self.gate.header.meter().and_then(|meter| meter.stamp_of_block(number)) {
+            // Relaxed: an owner that does not see the time does not measure.
+            entered.store(now, Ordering::Relaxed);
+        }
+    }
+
     /// Moves `tail_block` from `block` to `next`; returns false if another sender has moved it.
     fn advance(&self, block: *mut Block, next: *mut Block, epoch: usize) -> bool {
         // Ordering: Release; pairs with the Acquire load in `find_block`: the header of `next`, which we have
@@ -243,26 +263,40 @@ impl<H, S, M> Mailbox<H, S, M> {
         }
     }
 
-    /// Owner: returns the place of message `head`, the next message that was not yet moved out of a slot.
+    /// Owner: returns the place of message `head`, the next message that was not yet moved out of a slot. With `MEASURES`,
+    /// the wait of a message whose time was kept ends now, and is recorded.
+    ///
+    /// # Safety
+    /// `this` is the owner's pointer to its mailbox, as for [`Owner::from_raw`](crate::mailbox::mailbox::Owner::from_raw).
     #[inline]
-    pub(crate) fn locate(&self, head: u64) -> ChainPosition<M> {
-        if self.inline.stamp() == head + 1 {
-            return ChainPosition::Slot(&self.inline);
+    pub(crate) unsafe fn locate<const MEASURES: bool>(this: NonNull<Self>, head: u64) -> ChainPosition<M> {
+        // SAFETY: alive by the caller's promise.
+        let mailbox = unsafe { this.as_ref() };
+        if mailbox.inline.stamp() == head + 1 {
+            return ChainPosition::Slot(&mailbox.inline);
         }
         // SAFETY: only the owner touches the cursor.
-        let mut block = self.gate.cursor.with(|cursor| unsafe { (*cursor).current });
+        let mut block = mailbox.gate.cursor.with(|cursor| unsafe { (*cursor).current });
         if block.is_null() {
-            block = self.adopt();
+            block = mailbox.adopt();
             if block.is_null() {
                 return ChainPosition::Nowhere;
+            }
+            if MEASURES && is_on() {
+                // SAFETY: passed on to the caller.
+                unsafe { Self::end_wait_in(this, block) };
             }
         }
         // SAFETY: blocks from `current` on are released by the owner alone.
         let mut number = head - unsafe { Block::start(block) };
         if number >= Shape::<M>::SLOTS as u64 {
-            block = self.step(block, head);
+            block = mailbox.step(block, head);
             if block.is_null() {
                 return ChainPosition::Nowhere;
+            }
+            if MEASURES && is_on() {
+                // SAFETY: passed on to the caller.
+                unsafe { Self::end_wait_in(this, block) };
             }
             number = 0;
         }
@@ -273,6 +307,26 @@ impl<H, S, M> Mailbox<H, S, M> {
             ChainPosition::Slot(slot)
         } else {
             ChainPosition::Nowhere
+        }
+    }
+
+    /// Records the wait of the first message of a block that the owner comes to, if its time was kept.
+    ///
+    /// # Safety
+    /// As for [`locate`](Self::locate); the block is the owner's current one.
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_wait_in(this: NonNull<Self>, block: *mut Block) {
+        // SAFETY: passed on to the caller. Relaxed: see `stamp_block`.
+        let entered = unsafe { (*block).entered.load(Ordering::Relaxed) };
+        if entered == 0 {
+            return;
+        }
+        // SAFETY: as in `end_wait_of_wake`.
+        if let Some(meter) = unsafe { (*this.as_ptr()).gate.header.meter() } {
+            let waited = meter.now().saturating_sub(entered);
+            // SAFETY: as in `end_wait_of_wake`.
+            unsafe { H::record_wait(this.cast(), waited) };
         }
     }
 

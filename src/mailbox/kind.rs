@@ -2,6 +2,7 @@
 
 use crate::mailbox::mailbox;
 use crate::mailbox::priority::{Key, PriorityOrder, Shape};
+use crate::measure::meter::Measured;
 use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::Guarded;
 use std::any::{Any, type_name};
@@ -413,7 +414,7 @@ pub(crate) struct Prepared<M> {
 }
 
 impl<M> Prepared<M> {
-    pub(crate) fn make<H, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
+    pub(crate) fn make<H: Measured, S>(self, header: H) -> mailbox::Mailbox<H, S, M> {
         let waiting = matches!(self.on_full, OverflowPolicy::Wait(_));
         match (self.order, self.capacity) {
             (None, None) => mailbox::Mailbox::unbounded(header),

@@ -8,6 +8,7 @@ use crate::mailbox::priority::PriorityOrder;
 use crate::mailbox::slot::Slot;
 use crate::mailbox::state::{MailboxState, StateWord};
 use crate::mailbox::system_queue::{Batch, Position, SystemQueue};
+use crate::measure::meter::Measured;
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use crate::sync::cell::UnsafeCell;
 use crate::util::panic;
 use std::any::Any;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -58,14 +60,17 @@ const _: () = {
     assert!(std::mem::offset_of!(Packed, header) == 0);
     assert!(std::mem::offset_of!(Packed, head) == 64 || size_of::<usize>() != 8);
     assert!(size_of::<Packed>() == 112 || size_of::<usize>() != 8);
-    assert!(std::mem::offset_of!(Mailbox<[u64; 5], (), u64>, inline) == 128 || size_of::<usize>() != 8);
+    struct Line(#[allow(dead_code, reason = "for its size")] [u64; 5]);
+    impl Measured for Line {}
+    assert!(std::mem::offset_of!(Mailbox<Line, (), u64>, inline) == 128 || size_of::<usize>() != 8);
 };
 
 /// A mailbox for messages of type `M`; see the [module](self).
 #[repr(C)]
-pub(crate) struct Mailbox<H, S, M> {
+pub(crate) struct Mailbox<H: Measured, S, M> {
     pub gate: Gate<H, S>,
-    policy: Option<Box<Policy<M>>>,
+    /// Dropped by the mailbox's own `drop`, where most mailboxes have nothing to do for it.
+    policy: ManuallyDrop<Option<Box<Policy<M>>>>,
     /// The first block that may have claims not yet published, or a block before it, and never beyond `tail_block`. Bit
     /// 0 is the epoch, as in `tail_block`. Senders change the pointer only once per block.
     pub(crate) settled_block: AtomicPtr<Block>,
@@ -75,9 +80,9 @@ pub(crate) struct Mailbox<H, S, M> {
 }
 
 // SAFETY: see `Gate`; messages move from senders to the owner.
-unsafe impl<H: Send, S: Send, M: Send> Send for Mailbox<H, S, M> {}
+unsafe impl<H: Measured + Send, S: Send, M: Send> Send for Mailbox<H, S, M> {}
 // SAFETY: as above; no thread gets a reference to a message in here.
-unsafe impl<H: Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
+unsafe impl<H: Measured + Sync, S: Send, M: Send> Sync for Mailbox<H, S, M> {}
 
 /// The duty that an accepted push leaves to its caller.
 #[must_use = "whoever is told to wake holds the token and must schedule the actor"]
@@ -129,7 +134,7 @@ pub(crate) enum LoadSnapshot {
 }
 
 /// The state of the next message, as the owner finds it.
-pub(crate) enum Ready<'o, 'a, H, S, M> {
+pub(crate) enum Ready<'o, 'a, H: Measured, S, M> {
     /// A message, still in its place.
     Message(PeekedMessage<'o, 'a, H, S, M>),
     /// No index was claimed beyond the head: the owner should go idle.
@@ -268,7 +273,7 @@ impl<H, S> Gate<H, S> {
     }
 }
 
-impl<H, S, M> Mailbox<H, S, M> {
+impl<H: Measured, S, M> Mailbox<H, S, M> {
     /// Makes a mailbox that takes any number of messages.
     pub(crate) fn unbounded(header: H) -> Self {
         Self::with(Gate::new(header, false), None)
@@ -298,6 +303,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 
     fn with(gate: Gate<H, S>, policy: Option<Box<Policy<M>>>) -> Self {
+        let policy = ManuallyDrop::new(policy);
         Self { gate, inline: Slot::new(), policy, settled_block: AtomicPtr::new(ptr::null_mut()) }
     }
 
@@ -402,6 +408,20 @@ impl<H, S, M> Mailbox<H, S, M> {
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
     }
 
+    /// Returns whether this is another mailbox than the plain one.
+    #[inline]
+    pub(crate) fn has_policy(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    /// Returns how many messages a displacing mailbox has handed to the senders that displaced them; 0 for any other.
+    pub(crate) fn displaced(&self) -> u64 {
+        match self.policy.as_deref() {
+            Some(Policy::Displace(ring)) => ring.displaced(),
+            _ => 0,
+        }
+    }
+
     /// Returns whether the mailbox is below its capacity, or has none. True at the moment of the look.
     #[cfg(feature = "tower")]
     pub(crate) fn has_room(&self) -> bool {
@@ -443,7 +463,7 @@ impl<H, S, M> Mailbox<H, S, M> {
 
     #[inline(never)]
     fn push_otherwise(&self, message: M) -> Result<Pushed<M>, Refused<M>> {
-        if let Some(policy) = &self.policy {
+        if let Some(policy) = &*self.policy {
             match &**policy {
                 Policy::Displace(ring) => return self.push_displacing(ring, message),
                 Policy::Refuse(bound) => return self.push_bounded(bound.capacity(), message),
@@ -524,6 +544,7 @@ impl<H, S, M> Mailbox<H, S, M> {
             // Ordering: Release; pairs with the Acquire load of `head` in `Gate::len`: the claim of the displaced
             // message, which the ring has shown us, comes before.
             self.gate.head.fetch_add(1, Ordering::Release);
+            ring.count_displaced();
         }
         let wake = woke || self.wake_after(old);
         Ok(match displaced {
@@ -628,7 +649,7 @@ impl<H, S, M> Mailbox<H, S, M> {
     }
 }
 
-impl<H, S, M> Drop for Mailbox<H, S, M> {
+impl<H: Measured, S, M> Drop for Mailbox<H, S, M> {
     fn drop(&mut self) {
         // SAFETY: `&mut self`: no other view exists, wherever the token is.
         let owner = unsafe { self.owner() };
@@ -641,6 +662,9 @@ impl<H, S, M> Drop for Mailbox<H, S, M> {
             self.gate.cursor.with_mut(|cursor| unsafe { std::mem::replace(&mut *cursor, Cursor::NONE) });
         // SAFETY: no other thread uses the mailbox, and all messages are out.
         unsafe { Shape::<M>::release_chain(cursor.oldest) };
+        if self.policy.is_some() {
+            *self.policy = None;
+        }
         propagate(panic);
     }
 }
@@ -649,15 +673,16 @@ impl<H, S, M> Drop for Mailbox<H, S, M> {
 ///
 /// Dropping the view does nothing: the token stays with the dropping thread, which hands it on or lays it down by
 /// [`try_idle`](Self::try_idle) or [`try_suspend`](Self::try_suspend).
-pub(crate) struct Owner<'a, H, S, M> {
+pub(crate) struct Owner<'a, H: Measured, S, M> {
     /// A pointer and not a reference: once the token is laid down, the mailbox may be freed while the call returns.
     mailbox: NonNull<Mailbox<H, S, M>>,
     lifetime: PhantomData<&'a Mailbox<H, S, M>>,
 }
 
-impl<'a, H, S, M> Owner<'a, H, S, M> {
+impl<'a, H: Measured, S, M> Owner<'a, H, S, M> {
     /// # Safety
-    /// As [`Mailbox::owner`]; the mailbox stays in its place as long as the token is not laid down.
+    /// As [`Mailbox::owner`]; the mailbox stays in its place as long as the token is not laid down. For
+    /// [`ready`](Self::ready) the pointer is valid for the whole actor that begins with the mailbox.
     pub(crate) unsafe fn from_raw(mailbox: NonNull<Mailbox<H, S, M>>) -> Self {
         Self { mailbox, lifetime: PhantomData }
     }
@@ -682,7 +707,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
     #[inline(always)]
     pub(crate) fn ready(&mut self) -> Ready<'_, 'a, H, S, M> {
         match self.mailbox().policy.as_deref() {
-            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+            None | Some(Policy::Refuse(_)) => self.ready_at::<true>(self.head()),
             Some(Policy::Displace(ring)) => self.ready_in_ring(ring),
             Some(Policy::Sort(order, _)) => match self.sort(order) {
                 Ok(()) => self.ready_unsorted(),
@@ -691,9 +716,11 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         }
     }
 
+    /// Looks for the message of index `head`. With `MEASURES`, a message that is found has waited until now.
     #[inline(always)]
-    fn ready_at(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
-        match self.mailbox().locate(head) {
+    fn ready_at<const MEASURES: bool>(&self, head: u64) -> Ready<'_, 'a, H, S, M> {
+        // SAFETY: we are the owner, and the pointer is valid for as much as the promise given to `from_raw` says.
+        match unsafe { Mailbox::locate::<MEASURES>(self.mailbox, head) } {
             // The slot pointer is never null.
             ChainPosition::Slot(slot) => Ready::Message(PeekedMessage {
                 owner: self,
@@ -721,9 +748,9 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
             // SAFETY: we are the owner.
             Some(Policy::Sort(order, _)) => match unsafe { order.lowest() } {
                 Some(index) => Ready::Message(PeekedMessage { owner: self, index, slot: None }),
-                None => self.ready_at(self.head()),
+                None => self.ready_at::<false>(self.head()),
             },
-            None | Some(Policy::Refuse(_)) => self.ready_at(self.head()),
+            None | Some(Policy::Refuse(_)) => self.ready_at::<false>(self.head()),
         }
     }
 
@@ -734,7 +761,8 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
         // SAFETY: we are the owner.
         let mut next = self.head() + unsafe { order.len() };
         let mut end = None;
-        while let ChainPosition::Slot(slot) = mailbox.locate(next) {
+        // SAFETY: we are the owner. A message that is sorted waits on.
+        while let ChainPosition::Slot(slot) = unsafe { Mailbox::locate::<false>(self.mailbox, next) } {
             // The end is the index of the claims at the beginning: senders that go on must not keep the owner here.
             let end = *end.get_or_insert_with(|| mailbox.gate.word.look().index());
             // SAFETY: we own the mailbox and saw the stamp; the order grows below, so this happens once.
@@ -936,7 +964,7 @@ impl<'a, H, S, M> Owner<'a, H, S, M> {
 }
 
 /// The next message, still in the mailbox; dropping this value leaves the message there.
-pub(crate) struct PeekedMessage<'o, 'a, H, S, M> {
+pub(crate) struct PeekedMessage<'o, 'a, H: Measured, S, M> {
     owner: &'o Owner<'a, H, S, M>,
     /// The index of the message; in a priority mailbox the lowest index that is not handled.
     index: u64,
@@ -944,7 +972,7 @@ pub(crate) struct PeekedMessage<'o, 'a, H, S, M> {
     slot: Option<NonNull<Slot<M>>>,
 }
 
-impl<H, S, M> PeekedMessage<'_, '_, H, S, M> {
+impl<H: Measured, S, M> PeekedMessage<'_, '_, H, S, M> {
     /// As [`Owner::has_system`]; the owner calls this between `ready` and `take`.
     #[inline(always)]
     pub(crate) fn has_system(&self) -> bool {
@@ -1018,13 +1046,13 @@ impl<H, S> std::fmt::Debug for Gate<H, S> {
     }
 }
 
-impl<H, S, M> std::fmt::Debug for Mailbox<H, S, M> {
+impl<H: Measured, S, M> std::fmt::Debug for Mailbox<H, S, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Mailbox").field(&self.gate).finish()
     }
 }
 
-impl<H, S, M> std::fmt::Debug for Owner<'_, H, S, M> {
+impl<H: Measured, S, M> std::fmt::Debug for Owner<'_, H, S, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Owner").field(self.gate()).finish()
     }

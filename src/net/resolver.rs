@@ -73,7 +73,7 @@ impl Resolver {
         state.alive += 1;
         drop(state);
         let shared = self.0.clone();
-        let Err(error) = self.0.threads.spawn(move || shared.serve()) else { return Ok(()) };
+        let Err(error) = self.0.threads.spawn(move |_| shared.serve()) else { return Ok(()) };
         let mut state = lock(&self.0.state);
         state.alive -= 1;
         // A living thread comes to the jobs, too.

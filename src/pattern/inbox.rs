@@ -305,8 +305,10 @@ impl<M: Send + 'static> InboxActor<M> {
                     // Counted before the answer, so that the receiver of the message finds it counted.
                     ctx.core().add_held(-1);
                     ctx.row().handled(1);
+                    ctx.count_beside(1);
                     if let Err(message) = query.answer(message) {
                         ctx.row().subtract_handled(1);
+                        ctx.count_beside(-1);
                         ctx.core().add_held(1);
                         self.messages.insert(index, message);
                     }
@@ -343,6 +345,7 @@ impl<M: Send + 'static> InboxActor<M> {
         }
         let row = ctx.row();
         row.subtract_handled(1);
+        ctx.count_beside(-1);
         if self.messages.len() < self.capacity {
             ctx.core().add_held(1);
             self.messages.push_back(message);
@@ -390,6 +393,7 @@ impl<M: Send + 'static> Actor for InboxActor<M> {
                 let row = ctx.row();
                 row.sent(1);
                 row.handled(1);
+                ctx.count_beside(1);
                 self.offer(message, ctx);
             }
             Err(failure) => drop_guarded(failure),

@@ -12,7 +12,7 @@ use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::poll_waker::PollWaker;
 use crate::actor::recipe::Recipe;
-use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::spawn::{ClassChoice, Plan, spawn_cell};
 use crate::actor::system_end::HelperRole;
 use crate::actor::turn::apply;
 use crate::ask::call_error::CallError;
@@ -253,6 +253,7 @@ impl SystemCore {
             on_failure: None,
             routee_index: 0,
             stash_capacity: None,
+            class: ClassChoice::OfType,
         };
         // Boxed: the future must not move between two polls, and an actor's state does.
         let (future, wrap) = (Guarded::new(Box::pin(future)), Guarded::new(wrap));

@@ -21,7 +21,7 @@ use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
 use crate::actor::schedule_error::{DELAY_MAX, ScheduleError};
-use crate::actor::spawn::{Plan, spawn_cell};
+use crate::actor::spawn::{ClassChoice, Plan, spawn_cell};
 use crate::actor::timers::next_in_rate;
 use crate::core::actor_ref::ActorRef;
 use crate::core::cancellable::{Cancel, Cancellable};
@@ -171,6 +171,7 @@ impl SystemRef {
                     on_failure: None,
                     routee_index: 0,
                     stash_capacity: None,
+                    class: ClassChoice::OfType,
                 };
                 match spawn_cell::<Runner, _>(plan, ByContext(|_: &mut Context<Job>| Runner)) {
                     Ok(runner) => runner,

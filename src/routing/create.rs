@@ -10,7 +10,7 @@
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
-use crate::actor::spawn::{Held, Plan, spawn_held};
+use crate::actor::spawn::{ClassChoice, Held, Plan, spawn_held};
 use crate::actor::turn::apply;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
@@ -26,8 +26,10 @@ use crate::routing::plan::{Initial, MakeRoutee, NewRoutee, RouteeSettings, Route
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
+use crate::routing::router_view::ViewOfRouter;
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;
+use crate::telemetry::router_stats::ShownRouter;
 use crate::util::panic::Guarded;
 use std::sync::{Arc as StdArc, OnceLock};
 
@@ -89,6 +91,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         head_state.publish(others.chain(routees.iter().map(Member::new)).collect());
         // A look-up of the router's path finds the reference that routes.
         shared.info.head.core().children.set_front(reference.clone());
+        let logic_name = logic.name().unwrap_or(std::any::type_name::<L>()).to_owned();
+        let view = StdArc::new(ViewOfRouter { shared: shared.clone(), logic: logic_name });
+        shared.info.head.core().children.set_view(ShownRouter(view));
         for actor in head_state.list().iter().filter_map(|member| member.routee.watched()) {
             let _ = shared.info.head.send_system(Control::Adopt(actor));
         }
@@ -116,6 +121,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             on_failure: self.head_on_failure.take(),
             routee_index: 0,
             stash_capacity: None,
+            class: ClassChoice::OfPath,
         };
         let late = late.clone();
         let recipe = move |_: &mut Context<Manage<M>>| {

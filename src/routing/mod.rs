@@ -100,6 +100,7 @@ pub(crate) mod routees;
 pub(crate) mod router;
 pub(crate) mod router_info;
 pub(crate) mod router_value;
+pub(crate) mod router_view;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
 

@@ -2,7 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::spawn::{Held, Plan};
+use crate::actor::spawn::{ClassChoice, Held, Plan};
 use crate::ask::fork::Answerable;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -84,6 +84,8 @@ pub(crate) struct RouteeSettings {
     pub dispatcher: Option<String>,
     pub mailbox: MailboxKind,
     pub stash_capacity: Option<u32>,
+    /// The class of the routees; `None`: the class of the head.
+    pub class: Option<String>,
     /// The queue that the routees of a balancing pool share.
     pub queue: Option<Mailbox>,
     /// The routees are named by their numbers, `r0` and so on; otherwise their names are generated.
@@ -103,6 +105,7 @@ impl RouteeSettings {
             on_failure: None,
             routee_index,
             stash_capacity: self.stash_capacity,
+            class: self.class.clone().map_or_else(|| ClassChoice::made_by(head), ClassChoice::Named),
         }
     }
 
@@ -153,6 +156,7 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 dispatcher: None,
                 mailbox: MailboxKind::Chosen(None),
                 stash_capacity: None,
+                class: None,
                 queue: None,
                 are_numbered: false,
                 are_behind: false,

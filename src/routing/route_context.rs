@@ -61,6 +61,11 @@ impl Account for RouterAccount<'_> {
     fn recipient(&self) -> ActorPath {
         self.router.head.path()
     }
+
+    #[inline(always)]
+    fn on_refusal(&self) {
+        self.router.count_refused();
+    }
 }
 
 /// The context of a logic besides the table: the way of a message through a router.
@@ -110,7 +115,7 @@ impl<'a> RouteContext<'a> {
     }
 
     #[inline]
-    pub(super) fn router(&self) -> &'a RouterInfo {
+    pub(in crate::routing) fn router(&self) -> &'a RouterInfo {
         self.open.account.router
     }
 
@@ -154,6 +159,7 @@ impl<'a> RouteContext<'a> {
 
     /// No routee takes the message, and the logic itself accounts for it.
     pub(crate) fn nobody_took(&self) {
+        self.router().count_no_routee();
         self.router().on_no_routee();
     }
 
@@ -252,13 +258,14 @@ impl<'a> RouteContext<'a> {
                     self.open.settle_one();
                 }
                 if accepted == DeliveryStatus::Handled {
-                    self.counters().handled(1);
+                    self.counters().handled_by_function();
                 }
                 None
             }
             Err(refused) => {
-                if counted {
-                    self.open.take_back();
+                match counted {
+                    true => self.open.take_back(),
+                    false => self.router().count_refused(),
                 }
                 Some(refused)
             }

@@ -39,7 +39,7 @@ use std::sync::Arc as StdArc;
 ///
 /// # Waiting
 ///
-/// The methods that change or list the routees wait until the head is done, so a message that is sent after they return
+/// The methods that change the routees, and [`routees_info`](Self::routees_info), wait until the head is done, so a message that is sent after they return
 /// sees the change. They return [`ManageError::WouldBlockWorker`] on a work-stealing worker, which must not wait, and
 /// on the only thread of the blocking dispatcher that the head runs on, as a
 /// [controller](super::RouterPlan::controller) may be. There ask the [head](Self::head) instead, and the answer arrives
@@ -118,15 +118,24 @@ impl<M: Send + 'static> Router<M> {
         self.manage(RemoveRoutee { routee: routee.into() })?
     }
 
-    /// Returns the routees, in the order of the table, after every change that was asked for before.
-    /// [`routees_info`](Self::routees_info) has their identities, too.
+    /// Returns the routees among which a message that is sent now is routed, in the order of the table. Any thread may
+    /// call this: it does not wait for the head, however busy that is. So each change that has been answered is seen, as
+    /// one by [`add`](Self::add), and a change that is asked for and not answered may not be seen yet. A routee that has
+    /// just ended may still be listed.
+    ///
+    /// [`routees_info`](Self::routees_info) asks the head, and has the routees' identities, too.
     ///
     /// # Errors
     ///
-    /// [`ManageError`].
+    /// [`ManageError::Stopped`].
     pub fn routees(&self) -> Result<Vec<ActorRef<M>>, ManageError> {
-        let routees = self.routees_info()?;
-        Ok(routees.into_iter().map(|info| info.routee.actor().clone()).collect())
+        let head = &self.shared.info.head;
+        if head.is_closed() || head.core().is_told_to_stop() {
+            return Err(ManageError::Stopped { path: head.path().to_string() });
+        }
+        let section = reclaim::section();
+        let table = self.shared.table.read(&section);
+        Ok(table.iter().map(|routee| routee.actor().clone()).collect())
     }
 
     /// Returns the routees with their identities, whether the pool has made them, and how often they were restarted. In

@@ -4,6 +4,7 @@ use crate::core::control::Control;
 use crate::core::ledger::ThreadCounters;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::routing::resizer::trigger::{Resizing, Trigger};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc as StdArc;
 use std::sync::Weak as StdWeak;
 /// The part of a router that a message needs on its way and that never changes, without the type of message.
@@ -18,8 +19,8 @@ pub(crate) struct RouterInfo {
     pub number: u32,
     /// Present in a pool whose size follows its load.
     pub resizing: Option<StdArc<Resizing>>,
-    /// Present in a pool that ends with the message that finds it empty.
-    pub(crate) found_empty: Option<Box<EmptyPoolTrigger>>,
+    /// Apart, since few messages need it.
+    pub(crate) rare: StdArc<RareInfo>,
     /// Present in a router value: this value itself, which all router values that share a logic share, too.
     pub(crate) value: Option<StdWeak<RouterInfo>>,
 }
@@ -30,7 +31,16 @@ impl RouterInfo {
         let system = head.core().system.clone();
         let seed = system.seed() ^ u64::from(number);
         let message_type = std::any::type_name::<M>;
-        Self { head, system, message_type, seed, number, resizing: None, found_empty: None, value: None }
+        Self {
+            head,
+            system,
+            message_type,
+            seed,
+            number,
+            resizing: None,
+            rare: StdArc::default(),
+            value: None,
+        }
     }
 
     /// The info of a router value: its dead letters are at this head.
@@ -59,13 +69,26 @@ impl RouterInfo {
     }
 
     pub(crate) fn found_empty(&self) -> Option<&EmptyPoolTrigger> {
-        self.found_empty.as_deref()
+        self.rare.found_empty.as_ref()
+    }
+
+    /// Counts a message or a copy that a routee has refused.
+    // In line: a call would cost each delivery a register that lasts over it.
+    #[inline(always)]
+    pub(crate) fn count_refused(&self) {
+        self.rare.counts.refused.add();
+    }
+
+    /// Counts a message that no routee has taken.
+    #[cold]
+    pub(crate) fn count_no_routee(&self) {
+        self.rare.counts.no_routee.add();
     }
 
     /// A message has found no routee that takes it.
     #[cold]
     pub(crate) fn on_no_routee(&self) {
-        if let Some(found_empty) = &self.found_empty {
+        if let Some(found_empty) = self.found_empty() {
             found_empty.tell(&self.head);
         }
         if let Some(resizing) = &self.resizing {
@@ -76,6 +99,45 @@ impl RouterInfo {
 
 /// Each routed message reads it: a single line.
 const _: () = assert!(size_of::<RouterInfo>() == 64);
+
+/// The part of a router's info that few messages need.
+#[derive(Default)]
+pub(crate) struct RareInfo {
+    /// Present in a pool that ends with the message that finds it empty.
+    pub found_empty: Option<EmptyPoolTrigger>,
+    pub counts: RouterCounts,
+}
+
+/// The counts of a router. Senders share these lines, and write to them only for a message that is refused and for an
+/// attempt of a request to several routees.
+#[derive(Default)]
+pub(crate) struct RouterCounts {
+    /// Refusals by routees.
+    pub refused: RouterCount,
+    /// Messages that no routee has taken.
+    pub no_routee: RouterCount,
+    /// Attempts of requests to several routees.
+    pub attempts: RouterCount,
+    /// Replies to requests that had their outcome.
+    pub late: RouterCount,
+}
+
+/// One of the counts of a router.
+#[derive(Default)]
+pub(crate) struct RouterCount(AtomicU64);
+
+impl RouterCount {
+    #[inline(always)]
+    pub(crate) fn add(&self) {
+        // Ordering: Relaxed; nothing else is read by it.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // Ordering: Relaxed; nothing else is read by it.
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The trigger by which senders tell the head that the pool is empty.
 pub(crate) struct EmptyPoolTrigger {

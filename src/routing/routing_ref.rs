@@ -26,7 +26,7 @@ use crate::routing::logics::direct_select::{select_directly, selects_directly};
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::Routees;
-use crate::routing::router_info::{EmptyPoolTrigger, RouterInfo};
+use crate::routing::router_info::{EmptyPoolTrigger, RareInfo, RouterInfo};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::thread_context::hops::HopGuard;
 use crate::util::reclaim;
@@ -53,8 +53,8 @@ impl<M: Send + 'static> SharedRouter<M> {
     ) -> Self {
         let table = Published::new(Routees::new(Vec::new(), None, 0));
         let number = head.uid();
-        let found_empty = found_empty.map(Box::new);
-        let info = StdArc::new(RouterInfo { resizing, found_empty, ..RouterInfo::new::<M>(head, number) });
+        let rare = StdArc::new(RareInfo { found_empty, ..RareInfo::default() });
+        let info = StdArc::new(RouterInfo { resizing, rare, ..RouterInfo::new::<M>(head, number) });
         Self { table, closed: AtomicBool::new(false), has_routees: AtomicBool::new(false), info }
     }
 
@@ -161,6 +161,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             match self.route_once::<R>(message, &mut tried) {
                 Ok(()) => return Ok(DeliveryStatus::Passed),
                 Err(again) if tried == before => {
+                    self.shared.info.count_no_routee();
                     // A sender that ends a pool which was found empty looks for itself.
                     if self.shared.info.resizing.is_none() || self.has_no_living_routee() {
                         self.shared.info.on_no_routee();

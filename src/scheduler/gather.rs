@@ -41,10 +41,12 @@ const fn expected(length: u32) -> u64 {
 pub(crate) struct Gather {
     /// The count of handled messages at which the worker looks at the rate; `u64::MAX` for a thread that never waits.
     due_at: Cell<u64>,
+    /// The same in an [interruption](Self::interrupt), in which `due_at` is 0; else 0.
+    due_after: Cell<u64>,
     /// The count of handled messages at the last look.
     handled: Cell<u64>,
-    /// The time of the last look.
-    since: Cell<Instant>,
+    /// The time of the last look, or of the start of a thread that waits.
+    since: Cell<Option<Instant>>,
     /// The length of the wait after the last look, in spin hints; 0 if there was none.
     length: Cell<u32>,
 }
@@ -54,8 +56,9 @@ impl Gather {
     pub(crate) fn never() -> Self {
         Self {
             due_at: Cell::new(u64::MAX),
+            due_after: Cell::new(0),
             handled: Cell::new(0),
-            since: Cell::new(Instant::now()),
+            since: Cell::new(None),
             length: Cell::new(0),
         }
     }
@@ -64,7 +67,23 @@ impl Gather {
     pub(crate) fn in_streams() -> Self {
         let gather = Self::never();
         gather.due_at.set(REST);
+        gather.since.set(Some(Instant::now()));
         gather
+    }
+
+    /// Lets [`is_due`](Self::is_due) return true until [`resume`](Self::resume) is called, so that the turn comes to
+    /// [`wait`](Self::wait) when it has found no further message.
+    pub(crate) fn interrupt(&self) {
+        if self.due_after.get() == 0 {
+            self.due_after.set(self.due_at.replace(0));
+        }
+    }
+
+    /// Goes on as before the [interruption](Self::interrupt).
+    pub(crate) fn resume(&self) {
+        if self.due_after.get() != 0 {
+            self.due_at.set(self.due_after.take());
+        }
     }
 
     /// Returns whether the worker should [look at the rate](Self::wait); `handled` is the number of messages that the
@@ -78,6 +97,10 @@ impl Gather {
     /// [due](Self::is_due), by a turn that has found no further message.
     #[cold]
     pub(crate) fn wait(&self, handled: u64) -> bool {
+        // In an interruption a turn comes here before it is due.
+        if handled < self.due_after.get() {
+            return false;
+        }
         let length = self.look(handled, Instant::now());
         (0..length).for_each(|_| hint::spin_loop());
         length > 0
@@ -87,7 +110,9 @@ impl Gather {
     /// if too few of them came after the last wait.
     fn look(&self, handled: u64, now: Instant) -> u32 {
         let count = handled - self.handled.replace(handled);
-        let gap = now.saturating_duration_since(self.since.replace(now)).div_f64(count as f64);
+        let since = self.since.replace(Some(now));
+        let gap =
+            since.map_or(Duration::MAX, |since| now.saturating_duration_since(since).div_f64(count as f64));
         let length = match self.length.get() {
             _ if gap > STREAM_GAP => 0,
             0 => SHORTEST,
@@ -96,7 +121,11 @@ impl Gather {
             last => last,
         };
         self.length.set(length);
-        self.due_at.set(handled + if length == 0 { REST } else { 1 });
+        let due_at = handled + if length == 0 { REST } else { 1 };
+        match self.due_after.get() {
+            0 => self.due_at.set(due_at),
+            _ => self.due_after.set(due_at),
+        }
         length
     }
 }
@@ -110,7 +139,7 @@ mod tests {
         [(); N].map(|()| {
             let handled = gather.handled.get() + u64::from(count);
             assert!(gather.is_due(handled));
-            gather.look(handled, gather.since.get() + gap * count)
+            gather.look(handled, gather.since.get().expect("it waits") + gap * count)
         })
     }
 

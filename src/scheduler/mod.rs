@@ -8,6 +8,7 @@ pub(crate) mod counters; // which workers sleep, and how many search
 pub(crate) mod sleep; // how a worker falls asleep and is woken
 #[cfg_attr(not(feature = "net"), allow(dead_code, reason = "only sockets are a source of events"))]
 pub(crate) mod event_wait; // sleeping workers wait for outside events
+pub(crate) mod wake_sample; // which wakes are measured outside of a worker's turns
 pub(crate) mod current; // whether the calling thread is a worker
 pub(crate) mod launch; // starts all threads of a pool or none
 pub(crate) mod affinity; // pins threads to cores

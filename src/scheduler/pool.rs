@@ -1,9 +1,11 @@
 //! A pool runs work-stealing workers.
 
+use crate::measure::pulse::Pulse;
 use crate::scheduler::current::is_worker_of;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::event_wait::EventWait;
-use crate::scheduler::task::TaskRef;
+use crate::scheduler::task::{Task, TaskRef};
+use crate::scheduler::wake_sample::sample_outside;
 use crate::scheduler::worker::Worker;
 use crate::scheduler::{affinity, counters, current, launch};
 
@@ -15,6 +17,8 @@ use crate::sync::deque::{self, Stealer};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, CachePadded, Mutex, lock, thread_has_ended, thread_index};
 use crate::util::reclaim::OnlineReader;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// Most workers in one pool.
@@ -65,6 +69,8 @@ pub(crate) struct Pool {
     pub(crate) sleep: Sleep,
     /// One per worker.
     pub(crate) stealers: Box<[Stealer<TaskRef>]>,
+    /// One per worker.
+    pub(crate) pulses: Box<[StdArc<Pulse>]>,
     /// Set once, by `stop`.
     stopping: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -202,6 +208,7 @@ impl Pool {
             injectors: (0..sleep.group_count()).map(|_| CachePadded::new(Injector::new())).collect(),
             sleep,
             stealers: deques.iter().map(deque::Worker::stealer).collect(),
+            pulses: deques.iter().map(|_| Pulse::new()).collect(),
             stopping: AtomicBool::new(false),
             threads: Mutex::new(Vec::new()),
             settings,
@@ -215,11 +222,18 @@ impl Pool {
     ///
     /// On a worker of this pool, the task goes to the worker's LIFO slot, and the task that was in the slot goes to the
     /// worker's deque. On any other thread, the task goes to an injector.
+    ///
+    /// Some of the tasks are given to `sample` before, with the number of such tasks that the thread has met: those
+    /// that are scheduled in a turn which is [measured](crate::scheduler::task::Turn::is_measured), and all that come from elsewhere while
+    /// anything is measured.
     #[inline]
-    pub(crate) fn schedule(&self, task: TaskRef) {
+    pub(crate) fn schedule(&self, task: TaskRef, sample: impl FnOnce(NonNull<Task>, u64)) {
         current::with_worker(|worker| match worker {
-            Some(worker) if worker.belongs_to(self) => worker.schedule(task),
-            _ => self.inject(task),
+            Some(worker) if worker.belongs_to(self) => worker.schedule(task, sample),
+            _ => {
+                sample_outside(task.pointer(), sample);
+                self.inject(task);
+            }
         });
     }
 

@@ -8,6 +8,8 @@
 //! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may schedule, run and
 //!    free the task, so the runner touches the task no more.
 
+use crate::measure::meter::{Measured, is_on};
+use crate::measure::pulse::Pulse;
 use crate::scheduler::gather::Gather;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
@@ -20,6 +22,9 @@ const LOOKS: u32 = 8;
 /// A turn that takes longer than this beside a filled LIFO slot ends early: much longer than a switch of actors, and
 /// than a full turn of handlers that only compute and send.
 const STALL_LIMIT: Duration = Duration::from_micros(100);
+
+/// The turns between two looks at the switch of the measurements, while nothing is measured.
+const TURNS_UNMEASURED: u64 = 64;
 
 /// Runs one turn of a task.
 ///
@@ -36,8 +41,12 @@ pub(crate) struct Task {
     /// The link of the injector's list. Only the holder of the token writes and reads it, through the queue that handed
     /// the token over. The link is atomic because the list is built by compare-exchange.
     next: AtomicPtr<Task>,
-    run: RunFn,
+    /// Only the holder of the token writes and reads it.
+    run: Cell<RunFn>,
 }
+
+// SAFETY: `next` is an atomic, and only the holder of the token touches `run`; whatever hands the token over orders it.
+unsafe impl Sync for Task {}
 
 /// The end of a turn, and the holder of the token then.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -63,17 +72,30 @@ pub(crate) struct Turn {
     /// The time of the first message of the running turn; read only for a deadline.
     first_look: Cell<Option<Instant>>,
     patience: Duration,
-    /// Whether anything but the throughput may end the turn: a deadline, or a task in the slot. Both share this flag,
-    /// so a turn without either pays for one look.
+    /// Whether anything happens at a look before a message: a deadline or a task in the slot may end the turn, and a
+    /// message may be measured. All share this flag, so a turn without any pays for one look.
     watched: Cell<bool>,
     /// Whether a task waits in the worker's LIFO slot for this turn to end; no other worker can steal that task.
     slot_waits: Cell<bool>,
+    /// Whether `watched` holds while the slot is empty.
+    watched_anyway: Cell<bool>,
     /// Looks since the slot was filled last.
     looks: Cell<u32>,
     /// The time at which half of [`LOOKS`] were done.
-    began: Cell<Instant>,
+    began: Cell<Option<Instant>>,
     /// Whether a turn that has caught up with a stream waits for more.
     pub(crate) gather: Gather,
+    /// The number of turns after which the thread looks up from them: as below, or sooner.
+    look_at: Cell<u64>,
+    /// The number of turns after which one is measured, or after which the thread looks at the switch next.
+    measured_at: Cell<u64>,
+    /// Whether the next messages are measured.
+    measures: Cell<bool>,
+    /// The reasons for which a task that the turn schedules does not just go into the slot. A turn that is measured is
+    /// one; the worker counts the others.
+    detours: Cell<u32>,
+    /// When the handler that is being measured began, in nanoseconds; 0: none is.
+    handler_began: Cell<u64>,
 }
 
 /// A scheduled task: the task's address together with its token.
@@ -101,7 +123,17 @@ unsafe impl Send for TaskRef {}
 impl Task {
     /// A head for a task that `run` knows how to run.
     pub(crate) fn new(run: RunFn) -> Self {
-        Self { next: AtomicPtr::new(ptr::null_mut()), run }
+        Self { next: AtomicPtr::new(ptr::null_mut()), run: Cell::new(run) }
+    }
+
+    /// Lets the turns of a task be run by this function from now on.
+    ///
+    /// # Safety
+    ///
+    /// The task is alive, and the caller has its token.
+    pub(crate) unsafe fn run_by(this: NonNull<Self>, run: RunFn) {
+        // SAFETY: the caller's promise.
+        unsafe { this.as_ref() }.run.set(run);
     }
 }
 
@@ -114,16 +146,23 @@ impl Turn {
             first_look: Cell::new(None),
             patience: STALL_LIMIT,
             watched: Cell::new(false),
+            watched_anyway: Cell::new(false),
             slot_waits: Cell::new(false),
             looks: Cell::new(0),
-            began: Cell::new(Instant::now()),
+            began: Cell::new(None),
             gather: Gather::never(),
+            look_at: Cell::new(0),
+            measured_at: Cell::new(0),
+            measures: Cell::new(false),
+            detours: Cell::new(0),
+            handler_began: Cell::new(0),
         }
     }
 
     /// Gives each turn a time limit for its messages, counted from the first one; `None`: no time limit.
     pub(crate) fn with_deadline(self, deadline: Option<Duration>) -> Self {
-        Self { deadline, watched: Cell::new(deadline.is_some()), ..self }
+        let is_watched = deadline.is_some();
+        Self { deadline, watched: Cell::new(is_watched), watched_anyway: Cell::new(is_watched), ..self }
     }
 
     /// Lets a turn that has caught up with a stream of messages wait for more of them.
@@ -140,9 +179,35 @@ impl Turn {
     /// or another task waits in the worker's LIFO slot and this turn takes long. The task asks before each message, and
     /// at no other time: the first question of a turn starts the time of its deadline, so each turn handles at least
     /// one message.
+    ///
+    /// In a turn that is measured, the time between two questions is that of one handler.
+    ///
+    /// # Safety
+    ///
+    /// `actor` is that of the task, valid for all of it, and the task is being run by the caller.
     #[inline]
-    pub(crate) fn should_yield(&self) -> bool {
-        self.watched.get() && (self.is_overdue() || (self.slot_waits.get() && self.takes_long()))
+    pub(crate) unsafe fn should_yield<H: Measured>(&self, actor: NonNull<H>) -> bool {
+        if !self.watched.get() {
+            return false;
+        }
+        if self.measures.get() {
+            // SAFETY: passed on to the caller.
+            unsafe { self.measure(actor) };
+        }
+        self.is_overdue() || (self.slot_waits.get() && self.takes_long())
+    }
+
+    /// Ends the measurement of messages, when the task has no further message for now or does something else.
+    ///
+    /// # Safety
+    ///
+    /// As for [`should_yield`](Self::should_yield).
+    #[inline]
+    pub(crate) unsafe fn end_of_messages<H: Measured>(&self, actor: NonNull<H>) {
+        if self.measures.get() {
+            // SAFETY: passed on to the caller.
+            unsafe { self.end_measurement(actor) };
+        }
     }
 
     /// Begins a new turn.
@@ -151,6 +216,139 @@ impl Turn {
         if self.deadline.is_some() {
             self.first_look.set(None);
         }
+    }
+
+    /// The number of turns after which the thread calls [`look_up`](Self::look_up).
+    #[inline]
+    pub(crate) fn look_at(&self) -> u64 {
+        self.look_at.get()
+    }
+
+    /// Lets the thread look up after so many turns at the latest.
+    pub(crate) fn look_by(&self, turns: u64) {
+        self.look_at.set(self.look_at.get().min(turns));
+    }
+
+    /// Lets the next turn be measured, if that is due. The thread has begun so many turns before it.
+    #[inline]
+    pub(crate) fn look_up(&self, turns: u64) {
+        if turns >= self.measured_at.get() {
+            self.measured_at.set(turns + TURNS_UNMEASURED);
+            // Models measure nothing.
+            if !crate::sync::EXPLORED && is_on() {
+                self.begin_measurement();
+            }
+        }
+        self.look_at.set(self.measured_at.get());
+    }
+
+    /// Lets the next turn be measured, if anything is; it is the only turn of this value.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn measure_alone(&self) {
+        self.look_up(0);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_measurement(&self) {
+        if !self.measures.replace(true) {
+            self.handler_began.set(0);
+            self.watched.set(true);
+            self.watched_anyway.set(true);
+            self.gather.interrupt();
+            self.begin_detour();
+        }
+    }
+
+    /// Counts a turn of the task at this address, and shows it in the thread's pulse. For a thread that looks up for
+    /// nothing else.
+    pub(crate) fn begin_in(&self, pulse: &Pulse, task: *const Task, turns: &mut u64) {
+        if *turns >= self.look_at() {
+            self.look_up(*turns);
+        }
+        *turns += 1;
+        pulse.show_turns(*turns);
+        pulse.begin_turn(task.cast());
+    }
+
+    /// Whether a measured turn is under way, or one that waits for its first message.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.measures.get()
+    }
+
+    /// Whether a task that this turn schedules just goes into the slot.
+    #[inline]
+    pub(crate) fn fills_slot(&self) -> bool {
+        self.detours.get() == 0
+    }
+
+    /// The number of reasons for which it does not, apart from the measurement.
+    pub(crate) fn detours(&self) -> u32 {
+        self.detours.get() - u32::from(self.measures.get())
+    }
+
+    /// There is one more reason for which a task that this turn schedules does not just go into the slot.
+    pub(crate) fn begin_detour(&self) {
+        self.detours.set(self.detours.get() + 1);
+    }
+
+    /// There is one reason fewer.
+    pub(crate) fn end_detour(&self) {
+        self.detours.set(self.detours.get() - 1);
+    }
+
+    /// A handler ends here, if one has begun, and the next begins.
+    ///
+    /// # Safety
+    ///
+    /// As for [`should_yield`](Self::should_yield).
+    #[cold]
+    #[inline(never)]
+    unsafe fn measure<H: Measured>(&self, actor: NonNull<H>) {
+        // SAFETY: alive by the caller's promise.
+        let meter = unsafe { actor.as_ref() }.meter().filter(|meter| meter.turns() != 0);
+        let Some(meter) = meter else { return self.measure_no_more() };
+        let now = meter.now();
+        match self.handler_began.replace(now) {
+            0 => {
+                // `look_up` did not know the system's number of turns.
+                self.measured_at.set(self.measured_at.get() - TURNS_UNMEASURED + u64::from(meter.turns()));
+                self.look_by(self.measured_at.get());
+                // SAFETY: passed on to the caller.
+                unsafe { H::record_depth(actor) }
+            }
+            // SAFETY: passed on to the caller.
+            began => unsafe { H::record_handling(actor, now.saturating_sub(began)) },
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`should_yield`](Self::should_yield).
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_measurement<H: Measured>(&self, actor: NonNull<H>) {
+        let began = self.handler_began.get();
+        if began == 0 {
+            // No message yet: the next turn that has one is measured.
+            return;
+        }
+        self.measure_no_more();
+        // SAFETY: alive by the caller's promise.
+        if let Some(meter) = unsafe { actor.as_ref() }.meter() {
+            // SAFETY: passed on to the caller.
+            unsafe { H::record_handling(actor, meter.now().saturating_sub(began)) };
+        }
+    }
+
+    fn measure_no_more(&self) {
+        self.measures.set(false);
+        self.gather.resume();
+        self.end_detour();
+        self.handler_began.set(0);
+        self.watched_anyway.set(self.deadline.is_some());
+        self.watched.set(self.deadline.is_some() || self.slot_waits.get());
     }
 
     fn is_overdue(&self) -> bool {
@@ -176,7 +374,7 @@ impl Turn {
     #[inline]
     pub(crate) fn slot_was_emptied(&self) {
         self.slot_waits.set(false);
-        self.watched.set(self.deadline.is_some());
+        self.watched.set(self.watched_anyway.get());
     }
 
     /// Returns whether this turn takes long beside a filled slot. The function counts looks and reads the clock rarely,
@@ -185,8 +383,9 @@ impl Turn {
     fn takes_long(&self) -> bool {
         let looks = self.looks.get() + 1;
         if looks == LOOKS / 2 {
-            self.began.set(Instant::now());
-        } else if looks % LOOKS == 0 && self.began.get().elapsed() >= self.patience {
+            self.began.set(Some(Instant::now()));
+        } else if looks % LOOKS == 0 && self.began.get().is_some_and(|began| began.elapsed() >= self.patience)
+        {
             // This look is not counted, so that the answer stays the same.
             return true;
         }
@@ -226,8 +425,8 @@ impl TaskRef {
     pub(crate) fn run(self, turn: &Turn) -> Outcome {
         let guard = AbortOnUnwind;
         turn.begin();
-        // SAFETY: holding a `TaskRef` means that the task is alive (`TaskRef::new`).
-        let run = unsafe { self.0.as_ref() }.run;
+        // SAFETY: holding a `TaskRef` means that the task is alive (`TaskRef::new`), and that we hold the token.
+        let run = unsafe { self.0.as_ref() }.run.get();
         // SAFETY: this is the pointer that `new` was given, and we hold the token.
         let ran = unsafe { run(self.0, turn) };
         std::mem::forget(guard);
@@ -236,6 +435,11 @@ impl TaskRef {
             Ran::Requeue => Outcome::Requeue(self),
             Ran::Busy => Outcome::Busy(self),
         }
+    }
+
+    /// Returns the pointer to the task, without the token.
+    pub(crate) fn pointer(&self) -> NonNull<Task> {
+        self.0
     }
 
     /// Returns the injector's link in this task.
@@ -277,6 +481,13 @@ impl Drop for AbortOnUnwind {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::{Duration, LOOKS, Turn};
+    use std::ptr::NonNull;
+
+    /// Asks for a task that is no actor, of which nothing is measured.
+    fn asks(turn: &Turn) -> bool {
+        // SAFETY: of a mailbox without an actor nothing is read.
+        unsafe { turn.should_yield(NonNull::<()>::dangling()) }
+    }
 
     fn turn(patience: Duration) -> Turn {
         Turn { patience, ..Turn::new(64) }
@@ -285,15 +496,15 @@ mod tests {
     #[test]
     fn a_long_turn_yields_some_messages_after_the_slot_was_filled() {
         let turn = turn(Duration::ZERO);
-        assert!((0..3 * LOOKS).all(|_| !turn.should_yield()), "nobody waits");
+        assert!((0..3 * LOOKS).all(|_| !asks(&turn)), "nobody waits");
         turn.slot_was_filled();
-        assert!((1..LOOKS).all(|_| !turn.should_yield()));
-        assert!(turn.should_yield() && turn.should_yield());
+        assert!((1..LOOKS).all(|_| !asks(&turn)));
+        assert!(asks(&turn) && asks(&turn));
         turn.slot_was_filled();
-        assert!((1..LOOKS).all(|_| !turn.should_yield()), "another one waits, and not yet for long");
-        assert!(turn.should_yield());
+        assert!((1..LOOKS).all(|_| !asks(&turn)), "another one waits, and not yet for long");
+        assert!(asks(&turn));
         turn.slot_was_emptied();
-        assert!(!turn.should_yield());
+        assert!(!asks(&turn));
     }
 
     #[test]
@@ -301,21 +512,21 @@ mod tests {
         let turn = Turn::new(64).with_deadline(Some(Duration::ZERO));
         for _ in 0..2 {
             turn.begin();
-            assert!(!turn.should_yield(), "the first message of a turn");
-            assert!(turn.should_yield() && turn.should_yield());
+            assert!(!asks(&turn), "the first message of a turn");
+            assert!(asks(&turn) && asks(&turn));
             // A filled slot and an emptied one change nothing about it.
             turn.slot_was_filled();
             turn.slot_was_emptied();
-            assert!(turn.should_yield());
+            assert!(asks(&turn));
         }
         let turn = Turn::new(64).with_deadline(Some(Duration::MAX));
-        assert!((0..100).all(|_| !turn.should_yield()));
+        assert!((0..100).all(|_| !asks(&turn)));
     }
 
     #[test]
     fn a_short_turn_is_not_cut() {
         let turn = turn(Duration::MAX);
         turn.slot_was_filled();
-        assert!((0..100 * LOOKS).all(|_| !turn.should_yield()));
+        assert!((0..100 * LOOKS).all(|_| !asks(&turn)));
     }
 }

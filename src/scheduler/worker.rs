@@ -1,21 +1,25 @@
 //! A worker's main loop takes the next task, runs a turn of it, and queues the task again if the task has more to do.
 
+use crate::measure::meter;
+use crate::measure::pulse::Pulse;
 use crate::scheduler::backoff::Wait;
 use crate::scheduler::current;
 use crate::scheduler::event_wait::Absence;
 use crate::scheduler::injector::Injector;
 use crate::scheduler::pool::{Pool, TurnHooks};
 use crate::scheduler::sleep::{SleeperSlot, Slept};
-use crate::scheduler::task::{Outcome, TaskRef, Turn};
+use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
 use crate::sync::deque::{self, Steal};
 use crate::sync::{Arc, hint, thread};
 use std::cell::Cell;
 use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc as StdArc;
 use std::time::{Duration, Instant};
 
 /// The number of turns after which a worker looks into the injector although it has tasks of its own, so that tasks
 /// from outside are not starved. A prime, as in Go's and tokio's schedulers: no rhythm of turns hits it.
-const INJECTOR_INTERVAL: u32 = 61;
+const INJECTOR_INTERVAL: u64 = 61;
 
 /// The number of tasks in a row that may come from the LIFO slot while other tasks wait in the deque.
 const LIFO_RUN_MAX: u32 = 3;
@@ -61,8 +65,6 @@ pub(crate) struct Core {
     untold: Cell<bool>,
     /// Whether this worker is counted as searching in the group's idle word.
     searching: Cell<bool>,
-    /// The number of [`StepAside`] guards alive; above 0 the running turn may block.
-    aside: Cell<u32>,
     /// Busy turns since anything else happened.
     busy_run: Cell<u32>,
     /// Whether several tasks came from the injector the last time.
@@ -73,7 +75,11 @@ pub(crate) struct Core {
     absence: Cell<Absence>,
     /// Whether this worker's last sleep ended by an event.
     had_events: Cell<bool>,
-    tick: Cell<u32>,
+    /// The turns that this worker has begun.
+    turns: Cell<u64>,
+    /// The number of turns after which this worker looks into the injector although it has tasks of its own.
+    inject_at: Cell<u64>,
+    pulse: StdArc<Pulse>,
     random: Cell<u64>,
 }
 
@@ -84,9 +90,14 @@ pub(crate) struct StepAside<'a>(&'a Core);
 impl Worker {
     pub(crate) fn new(pool: Arc<Pool>, index: usize, deque: deque::Worker<TaskRef>) -> Self {
         let place = pool.sleep.place(index);
+        let pulse = pool.pulses[index].clone();
         let mut turn = Turn::new(pool.settings.throughput).with_deadline(pool.settings.deadline);
         if !pool.settings.spin.is_zero() && !crate::sync::EXPLORED {
             turn = turn.with_gather();
+        }
+        if !pool.settings.lifo {
+            // For ever.
+            turn.begin_detour();
         }
         Self {
             core: Core {
@@ -99,13 +110,14 @@ impl Worker {
                 lifo_run: Cell::new(0),
                 untold: Cell::new(false),
                 searching: Cell::new(false),
-                aside: Cell::new(0),
                 busy_run: Cell::new(0),
                 crowded: Cell::new(false),
                 soon: Cell::new(0),
                 absence: Cell::default(),
                 had_events: Cell::new(false),
-                tick: Cell::new(0),
+                turns: Cell::new(0),
+                inject_at: Cell::new(INJECTOR_INTERVAL),
+                pulse,
                 // Xorshift takes any odd number; with different numbers, neighbours begin to steal at different
                 // victims.
                 random: Cell::new((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -117,10 +129,12 @@ impl Worker {
     pub(crate) fn run(self, mut hooks: impl TurnHooks) {
         let core = self.core;
         core.pool.sleep.take_seat(core.index);
+        core.pulse.attach();
         // SAFETY: `core` stays in its place to the end of this function, and the guard, declared after `core`, is
         // dropped before `core`.
         let _attached = unsafe { current::Attached::new(&core) };
         core.main_loop(&mut hooks);
+        core.pulse.detach();
         // The hooks are dropped while the thread still counts as a worker: they may free values of a user, whose
         // destructors must not wait here.
         drop(hooks);
@@ -142,26 +156,44 @@ impl Core {
         std::ptr::eq(&*self.pool, pool)
     }
 
-    /// Schedules a task from this worker's own thread.
+    /// Schedules a task from this worker's own thread; `sample` is for some of the tasks, as in [`Pool::schedule`].
     #[inline]
-    pub(crate) fn schedule(&self, task: TaskRef) {
-        let to_deque = if self.pool.settings.lifo && self.aside.get() == 0 {
-            // An empty slot is filled without a notify: this worker runs the task next, and asks a long turn to end for
-            // it.
-            self.turn.slot_was_filled();
-            self.slot.replace(Some(task))
-        } else {
-            Some(task)
-        };
-        if let Some(task) = to_deque {
-            self.deque.push(task);
-            self.pool.sleep.notify(self.place.group);
+    pub(crate) fn schedule(&self, task: TaskRef, sample: impl FnOnce(NonNull<Task>, u64)) {
+        match self.turn.fills_slot() {
+            true => self.fill_slot(task),
+            false => self.schedule_aside(task, sample),
+        }
+    }
+
+    #[inline]
+    fn fill_slot(&self, task: TaskRef) {
+        // An empty slot is filled without a notify: this worker runs the task next, and asks a long turn to end for it.
+        self.turn.slot_was_filled();
+        if let Some(task) = self.slot.replace(Some(task)) {
+            self.queue(task);
+        }
+    }
+
+    #[inline]
+    fn queue(&self, task: TaskRef) {
+        self.deque.push(task);
+        self.pool.sleep.notify(self.place.group);
+    }
+
+    #[cold]
+    fn schedule_aside(&self, task: TaskRef, sample: impl FnOnce(NonNull<Task>, u64)) {
+        if self.turn.is_measured() {
+            sample(task.pointer(), 0);
+        }
+        match self.turn.detours() {
+            0 => self.fill_slot(task),
+            _ => self.queue(task),
         }
     }
 
     /// Makes all tasks that wait for this worker available to the other workers, until the guard is dropped.
     pub(crate) fn disable_lifo(&self) -> StepAside<'_> {
-        self.aside.set(self.aside.get() + 1);
+        self.turn.begin_detour();
         if let Some(task) = self.slot.take() {
             self.turn.slot_was_emptied();
             self.deque.push(task);
@@ -176,6 +208,8 @@ impl Core {
     fn main_loop(&self, hooks: &mut impl TurnHooks) {
         while let Some(task) = self.next_task(hooks) {
             self.before_turn();
+            self.turns.set(self.turns.get() + 1);
+            self.pulse.begin_turn(task.address().cast());
             match task.run(&self.turn) {
                 Outcome::Idle => self.busy_run.set(0),
                 Outcome::Requeue(task) => {
@@ -183,7 +217,8 @@ impl Core {
                     self.push_untold(task);
                     // A turn that was used to the full is long, and tasks from outside that came meanwhile do not wait
                     // for more such turns: the next look is into the injector.
-                    self.tick.set(INJECTOR_INTERVAL - 1);
+                    self.inject_at.set(0);
+                    self.turn.look_by(0);
                 }
                 Outcome::Busy(task) => {
                     self.push_untold(task);
@@ -195,24 +230,40 @@ impl Core {
     }
 
     fn next_task(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
-        self.next_own().or_else(|| self.take_gathered()).or_else(|| self.find(hooks))
+        let looked_up = match self.turns.get() >= self.turn.look_at() {
+            true => self.look_up(),
+            false => None,
+        };
+        looked_up.or_else(|| self.next_own()).or_else(|| self.take_gathered()).or_else(|| self.find(hooks))
     }
 
-    /// Returns the next task that takes no other worker and, mostly, no injector to find.
+    /// Does the work that is due after many turns: decides whether the next turn is measured, and looks for outside events
+    /// and into the injector. Returns the task from there, if there is one.
+    #[cold]
+    fn look_up(&self) -> Option<TaskRef> {
+        let turns = self.turns.get();
+        self.pulse.show_turns(turns);
+        self.turn.look_up(turns);
+        let looks_outside = turns >= self.inject_at.get();
+        if looks_outside {
+            self.inject_at.set(turns + INJECTOR_INTERVAL);
+        }
+        self.turn.look_by(self.inject_at.get());
+        if !looks_outside {
+            return None;
+        }
+        self.pool.sleep.events.look(self.index);
+        let task = self.take_injected(self.place.group)?;
+        // The task in the slot would wait where no other worker can steal it.
+        if let Some(waiting) = self.slot.take() {
+            self.push_untold(waiting);
+        }
+        Some(task)
+    }
+
+    /// Returns the next task that takes no other worker and no injector to find.
     #[inline]
     fn next_own(&self) -> Option<TaskRef> {
-        let tick = self.tick.get().wrapping_add(1);
-        self.tick.set(tick);
-        if tick % INJECTOR_INTERVAL == 0 {
-            self.pool.sleep.events.look(self.index);
-            if let Some(task) = self.take_injected(self.place.group) {
-                // The task in the slot would wait where no other worker can steal it.
-                if let Some(waiting) = self.slot.take() {
-                    self.push_untold(waiting);
-                }
-                return Some(task);
-            }
-        }
         if let Some(task) = self.slot.take() {
             let run = self.lifo_run.get();
             if run < LIFO_RUN_MAX || self.deque.is_empty() {
@@ -302,12 +353,19 @@ impl Core {
     /// Searches and sleeps until there is a task; returns `None` when the pool stops and no task is left.
     #[cold]
     fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        self.pulse.show_turns(self.turns.get());
+        self.pulse.rest();
         let sleep = &self.pool.sleep;
         let mut idle_since = None;
         loop {
             let stopping = self.pool.is_stopping();
             if self.join_search(stopping) {
-                if let Some(task) = self.search(hooks, &mut idle_since) {
+                let began = meter::is_on().then(Instant::now);
+                let found = self.search(hooks, &mut idle_since);
+                if let Some(began) = began {
+                    self.pulse.searched_since(began);
+                }
+                if let Some(task) = found {
                     self.learn_from(idle_since);
                     return Some(task);
                 }
@@ -317,6 +375,7 @@ impl Core {
                 return None;
             }
             self.with_absence(Absence::ends);
+            self.pulse.falls_asleep();
             let slept = sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
@@ -324,6 +383,7 @@ impl Core {
                 || self.pool.has_work() || self.pool.is_stopping() || !hooks.rest(),
                 || self.pool.is_stopping(),
             );
+            self.pulse.wakes();
             self.searching.set(true);
             hooks.resume();
             self.after_sleep(slept);
@@ -422,6 +482,7 @@ impl Core {
             loop {
                 match self.pool.stealers[victim].steal_batch_and_pop(&self.deque) {
                     Steal::Success(task) => {
+                        self.pulse.count_steal();
                         // The rest of the batch lies in this worker's deque now.
                         self.untold.set(true);
                         return Some(task);
@@ -494,6 +555,6 @@ impl fmt::Debug for Core {
 
 impl Drop for StepAside<'_> {
     fn drop(&mut self) {
-        self.0.aside.set(self.0.aside.get() - 1);
+        self.0.turn.end_detour();
     }
 }

@@ -54,7 +54,7 @@ fn dead_letters_path() -> ActorPath {
 impl SystemCore {
     /// Returns an empty reference for `path`.
     pub(crate) fn empty_ref_at<M: Send + 'static>(self: &StdArc<Self>, path: ActorPath) -> ActorRef<M> {
-        let header = Header::new(never_run, &EmptyRecipient::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
+        let header = Header::new(&EmptyRecipient::<M>::VTABLE, std::ptr::null(), 1, Kind::Local);
         let core = ActorCore::new(SystemLink::counted(self.clone()), None, 0)
             .with(Special::of_name(Some(SpecialName::EmptyRef(path))));
         let mailbox = Mailbox::unbounded(header);
@@ -101,11 +101,14 @@ struct EmptyRecipient<M>(PhantomData<fn(M)>);
 
 impl<M: Send + 'static> EmptyRecipient<M> {
     const VTABLE: VTable = VTable {
+        run: never_run,
         free: Self::free,
         core_offset: offset_of!(Local<M>, core),
         message_type: TypeId::of::<M>,
         actor_type: || None,
         message_name: std::any::type_name::<M>,
+        actor_name: std::any::type_name::<M>,
+        displaced: |_| 0,
         referent: None,
     };
 

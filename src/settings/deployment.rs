@@ -28,6 +28,7 @@ pub struct Deployment {
     pub(crate) mailbox: Option<String>,
     #[cfg_attr(feature = "config", serde(with = "crate::util::values::U32"))]
     pub(crate) stash_capacity: Option<u32>,
+    pub(crate) class: Option<String>,
     #[cfg_attr(
         feature = "config",
         serde(
@@ -148,6 +149,13 @@ impl Deployment {
     /// Sets how many messages may be stashed, whatever the code and the [mailbox](crate::Mailbox::stash_capacity) say.
     pub fn stash_capacity(mut self, messages: usize) -> Self {
         self.stash_capacity = Some(u32::try_from(messages).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Sets the class in which the actor is counted: see [`telemetry`](crate::telemetry). Of a router at this path it is
+    /// the class of the routees that a pool makes.
+    pub fn class(mut self, name: &str) -> Self {
+        self.class = Some(name.to_owned());
         self
     }
 

@@ -77,6 +77,7 @@ impl Turns {
             let index = state.choice.random_range(0..count);
             let doublings = state.choice.random_range(0..1u32 << DOUBLINGS_MAX).trailing_ones();
             let turn = Turn::new(1 << doublings);
+            turn.measure_alone();
             let ready = state.ready.remove(index);
             state.trace.push(ready.uid);
             state.depth += 1;

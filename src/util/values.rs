@@ -125,6 +125,32 @@ impl Span {
     }
 }
 
+/// A length of time, or `"never"` for `None`.
+pub(crate) mod span_or_never {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        length: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match length {
+            Some(length) => Span::serialize(length, serializer),
+            None => serializer.serialize_str("never"),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let allowed =
+            "a length of time of at least 2ms with its unit, such as \"250ms\" or \"5s\", or \"never\"";
+        read(deserializer, allowed, |value| match value.as_str()? {
+            "never" => Some(None),
+            text => humantime::parse_duration(text).ok().filter(|length| length.as_millis() >= 2).map(Some),
+        })
+    }
+}
+
 /// The seed of random choices. TOML has no number beyond `i64::MAX`: larger seeds are written as texts.
 pub(crate) mod seed {
     use super::*;

@@ -636,7 +636,7 @@ fn in_a_turn_on_the_calling_thread_nobody_may_wait() {
     let router = stage.system.router("router").pool(1, move |_| role.recipe()()).dispatcher("here");
     let router = router.logic(pointsman::routing::RoundRobin::new()).spawn().unwrap();
     assert_eq!(router.routees().unwrap().len(), 1);
-    let refused = query(&router.to_ref(), move |_, _| router.routees().is_err());
+    let refused = query(&router.to_ref(), move |_, _| router.routees_info().is_err());
     assert_eq!(refused, Ok(true));
     // It is over then.
     assert_eq!(query(&b, |_, _| 2), Ok(2));

@@ -494,15 +494,9 @@ fn a_class_that_cannot_be_spared_is_refused_with_the_reason() {
     }
     for fit in [by_rank().capacity(5).never_discard(-3), in_lanes(3).capacity(5).never_discard(1)] {
         let (sender, _numbers) = channel();
-        assert!(
-            system
-                .actor("fit")
-                .mailbox(fit)
-                .spawn(move || Sink(sender.clone()))
-                .map(|fit| fit.stop())
-                .is_ok()
-        );
-        wait_until(|| system.actor_at("/user/fit").is_err());
+        let fit = system.actor("fit").mailbox(fit).spawn(move || Sink(sender.clone())).unwrap();
+        fit.stop();
+        fit.when_ended().wait().unwrap();
     }
     system.shutdown(LONG).unwrap();
 }

@@ -94,6 +94,7 @@ mod stopping;
 mod stress;
 mod supervision;
 mod support;
+mod telemetry;
 mod tell_many;
 mod testkit_order;
 mod testkit_probe;

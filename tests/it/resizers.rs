@@ -1,6 +1,6 @@
 //! Pools whose size follows their load.
 
-use crate::support::{LONG, Stage, child, fail, query, wait_until};
+use crate::support::{LONG, ListsByHead, Stage, child, fail, query, wait_until};
 use pointsman::actor::RecipientLoad;
 use pointsman::prelude::*;
 use pointsman::routing::{
@@ -71,7 +71,7 @@ impl Yard {
 
 /// The size once the head has done what it was told before.
 fn size(router: &Router<u64>) -> usize {
-    router.routees().unwrap().len()
+    router.routees_by_head().unwrap().len()
 }
 
 fn tell(router: &Router<u64>, messages: u64) {
@@ -165,7 +165,9 @@ fn a_pool_with_a_free_routee_does_not_grow() {
     let yard = Yard::new();
     let router =
         yard.pool(2, DefaultResizer::new().pressure_threshold(0).messages_per_resize(1).lower_bound(2));
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
+    wait_until(|| {
+        router.routees_by_head().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle)
+    });
     let held = yard.hold.lock().unwrap();
     tell(&router, 1);
     assert_eq!(size(&router), 2, "one is free");
@@ -180,7 +182,7 @@ fn a_new_pool_is_resized_before_it_routes() {
     for (asked, made) in [(5, 4), (15, 13), (0, 2), (1, 2)] {
         let yard = Yard::new();
         let router = yard.pool(asked, DefaultResizer::new().lower_bound(2).upper_bound(15));
-        let first: Vec<_> = router.routees().unwrap();
+        let first: Vec<_> = router.routees_by_head().unwrap();
         assert_eq!(first.len(), made, "{asked} routees asked for");
         yard.end();
     }
@@ -343,7 +345,7 @@ fn a_pool_that_has_lost_all_its_routees_stays_and_grows_when_messages_come() {
     let yard = Yard::new();
     let letters: Arc<Mutex<Vec<DeadLetterReason>>> = Arc::default();
     let router = yard.pool(1, DefaultResizer::new());
-    router.routees().unwrap()[0].stop();
+    router.routees_by_head().unwrap()[0].stop();
     wait_until(|| size(&router) == 0);
     let noted = letters.clone();
     let _listening = yard.system.dead_letters().subscribe(move |letter| {
@@ -391,7 +393,7 @@ fn an_empty_pool_grows_when_a_question_finds_nobody_whatever_the_logic() {
         let unheard = router.ask(Get);
         system.run_until_idle();
         assert!(unheard.wait().is_err());
-        assert_eq!(router.routees().unwrap().len(), 1);
+        assert_eq!(router.routees_by_head().unwrap().len(), 1);
         let heard = router.ask(Get);
         system.run_until_idle();
         assert_eq!(heard.wait(), Ok(7));
@@ -410,7 +412,7 @@ fn a_message_that_finds_only_routees_that_have_ended_has_the_size_looked_at_what
         let resizer = Scripted::every(1000);
         let plan = system.router("desks").pool(1, |_| Desk);
         let router = plan.logic(logic).resizer(resizer.clone()).spawn().unwrap();
-        let routee = router.routees().unwrap().remove(0);
+        let routee = router.routees_by_head().unwrap().remove(0);
         routee.stop();
         while !routee.is_closed() {
             assert!(system.step());
@@ -446,7 +448,7 @@ fn a_message_for_which_the_logic_chooses_nobody_of_those_who_live_is_no_reason_t
 fn an_empty_pool_without_traffic_grows_to_its_lower_bound_at_the_tick() {
     let yard = Yard::new();
     let router = yard.pool(2, DefaultResizer::new().lower_bound(2));
-    router.routees().unwrap().iter().for_each(ActorRef::stop);
+    router.routees_by_head().unwrap().iter().for_each(ActorRef::stop);
     wait_until(|| size(&router) == 0);
     yard.clock.advance(Duration::from_secs(10));
     assert_eq!(size(&router), 2);
@@ -461,7 +463,7 @@ fn sizes_set_by_hand_keep_the_bounds() {
     assert_eq!((router.resize_to(0).unwrap(), size(&router)), (3, 3));
     assert_eq!([100, -1, -100].map(|delta| router.adjust(delta).unwrap()), [6, 5, 3]);
     assert_eq!(size(&router), 3);
-    router.routees().unwrap().iter().for_each(ActorRef::stop);
+    router.routees_by_head().unwrap().iter().for_each(ActorRef::stop);
     wait_until(|| size(&router) == 0);
     assert_eq!((router.adjust(-1).unwrap(), router.adjust(0).unwrap(), size(&router)), (0, 0, 0));
     assert_eq!(router.adjust(1).unwrap(), 3);
@@ -564,12 +566,14 @@ fn a_resizer_sees_loads_queues_counts_and_the_clock() {
     let yard = Yard::new();
     let looks = Arc::new(Looks(Mutex::default()));
     let router = yard.pool(3, looks.clone());
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
+    wait_until(|| {
+        router.routees_by_head().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle)
+    });
     let held = yard.hold.lock().unwrap();
     tell(&router, 5);
     // All three have begun: two have one more each.
     wait_until(|| {
-        router.routees().unwrap().iter().map(|routee| routee.queued().unwrap()).sum::<usize>() == 2
+        router.routees_by_head().unwrap().iter().map(|routee| routee.queued().unwrap()).sum::<usize>() == 2
     });
     yard.clock.advance(Duration::from_secs(3));
     router.head().tell(Manage::AskResizer);
@@ -643,10 +647,10 @@ fn a_panic_on_the_head_keeps_the_size_and_the_next_trigger_comes() {
     let router = yard.pool(1, resizer.clone());
     let first = resizer.resizes.load(Ordering::SeqCst);
     assert_eq!((size(&router), first), (2, 1));
-    let routees = router.routees().unwrap();
+    let routees = router.routees_by_head().unwrap();
     resizer.in_resize.store(true, Ordering::SeqCst);
     router.tell(1u64);
-    assert_eq!(router.routees().unwrap(), routees);
+    assert_eq!(router.routees_by_head().unwrap(), routees);
     assert_eq!(resizer.resizes.load(Ordering::SeqCst), 2);
     resizer.in_resize.store(false, Ordering::SeqCst);
     router.tell(2u64);
@@ -704,7 +708,9 @@ fn a_pool_long_underutilized_shrinks_to_what_it_needs() {
     let hour = Duration::from_secs(3600);
     let resizer = OptimalSizeExploringResizer::new().upper_bound(10).action_interval(hour);
     let router = yard.pool(10, resizer);
-    wait_until(|| router.routees().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle));
+    wait_until(|| {
+        router.routees_by_head().unwrap().iter().all(|routee| routee.load() == RecipientLoad::Idle)
+    });
     // Five of ten are in use.
     tell(&router, 5);
     for hours in 1..=73 {
@@ -809,13 +815,13 @@ fn an_empty_pool_grows_when_messages_come_by_way_of_a_router_that_goes_by_loads(
         system.router(name).pool(1, worker).resizer(resizer).spawn().unwrap()
     };
     let inners = ["one", "other"].map(inner);
-    assert!(inners.iter().all(|inner| inner.routees().unwrap().is_empty()));
+    assert!(inners.iter().all(|inner| inner.routees_by_head().unwrap().is_empty()));
     let outer =
         system.router("outer").group(inners.iter().map(Router::to_ref)).logic(SmallestMailbox::new()).spawn();
     let outer = outer.unwrap();
     outer.tell(1u64);
     system.run_until_idle();
-    assert_eq!(inners.iter().map(|inner| inner.routees().unwrap().len()).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(inners.iter().map(|inner| inner.routees_by_head().unwrap().len()).collect::<Vec<_>>(), [1, 1]);
     outer.tell(2u64);
     system.run_until_idle();
     assert_eq!((handled.load(Ordering::SeqCst), system.ledger().dead_lettered), (1, 1));

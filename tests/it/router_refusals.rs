@@ -312,7 +312,7 @@ fn a_farewell_that_manages_its_own_router_is_told_that_it_must_not_wait() {
     let router = own.clone();
     let farewell = move || {
         if let Some(router) = router.get() {
-            let _ = sender.send(router.routees().map(|_| ()));
+            let _ = sender.send(router.routees_info().map(|_| ()));
         }
         END
     };

@@ -495,3 +495,16 @@ impl Drop for Sore {
         panic!("planted");
     }
 }
+
+/// Lists the routees by way of the head, so after every change that was asked for before, and every end that the head has
+/// been told of.
+pub trait ListsByHead<M: Send + 'static> {
+    fn routees_by_head(&self) -> Result<Vec<ActorRef<M>>, pointsman::routing::ManageError>;
+}
+
+impl<M: Send + 'static> ListsByHead<M> for Router<M> {
+    fn routees_by_head(&self) -> Result<Vec<ActorRef<M>>, pointsman::routing::ManageError> {
+        let routees = self.routees_info()?;
+        Ok(routees.into_iter().map(|info| info.routee.actor().clone()).collect())
+    }
+}

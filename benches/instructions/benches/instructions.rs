@@ -13,6 +13,7 @@ use pointsman::prelude::*;
 use pointsman::routing::{
     Broadcast, ConsistentHashing, Random, RoundRobin, RouterValue, RoutingLogic, SmallestMailbox, TwoChoices,
 };
+use pointsman::telemetry::Telemetry;
 
 const ROUTEES: usize = 8;
 
@@ -96,8 +97,25 @@ fn tell_many() {
 }
 
 #[library_benchmark]
+fn tell_measured() {
+    let stage = Stage::with(Telemetry::sampled());
+    let sinks = spawn_sinks(&stage, 1);
+    let sink = sinks[0].clone();
+    count_sends(&stage, sinks, move |number| sink.tell([number, number]));
+    stage.end();
+}
+
+#[library_benchmark]
 fn receive() {
     let stage = Stage::new();
+    let sink = spawn_sinks(&stage, 1).remove(0);
+    count_receives(&stage, sink);
+    stage.end();
+}
+
+#[library_benchmark]
+fn receive_measured() {
+    let stage = Stage::with(Telemetry::sampled());
     let sink = spawn_sinks(&stage, 1).remove(0);
     count_receives(&stage, sink);
     stage.end();
@@ -114,6 +132,13 @@ fn receive_balancing() {
 #[library_benchmark]
 fn ping_pong() {
     let stage = Stage::new();
+    play(&stage);
+    stage.end();
+}
+
+#[library_benchmark]
+fn ping_pong_measured() {
+    let stage = Stage::with(Telemetry::sampled());
     play(&stage);
     stage.end();
 }
@@ -234,6 +259,13 @@ fn spawn_and_stop() {
     stage.end();
 }
 
+#[library_benchmark]
+fn spawn_and_stop_measured() {
+    let stage = Stage::with(Telemetry::sampled());
+    come_and_go(&stage);
+    stage.end();
+}
+
 library_benchmark_group!(
     name = hot,
     config = LibraryBenchmarkConfig::default()
@@ -260,6 +292,10 @@ library_benchmark_group!(
         asker_on_calling_thread,
         spawn,
         spawn_and_stop,
+        tell_measured,
+        receive_measured,
+        ping_pong_measured,
+        spawn_and_stop_measured,
     ]
 );
 

@@ -6,6 +6,7 @@
 //! no sleep is counted. Each case runs once uncounted first: blocks, free lists and thread-locals are there by then.
 
 use pointsman::prelude::*;
+use pointsman::telemetry::Telemetry;
 use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -59,9 +60,14 @@ pub struct Stage {
 
 impl Stage {
     pub fn new() -> Self {
+        Self::with(Telemetry::off())
+    }
+
+    /// A stage whose system measures so.
+    pub fn with(telemetry: Telemetry) -> Self {
         let worker = Dispatcher::work_stealing().threads(1);
-        let system =
-            System::builder("count").dispatcher("default", worker).build().expect("threads can be had");
+        let builder = System::builder("count").dispatcher("default", worker).telemetry(telemetry);
+        let system = builder.build().expect("threads can be had");
         let runner = system.spawn(|| Runner).expect("the system lives");
         Self { system, runner }
     }

@@ -3,6 +3,7 @@
 #[cfg(not(pointsman_loom))]
 compile_error!("models need the loom mirror: run cargo loom");
 
+mod buckets;
 mod canary;
 mod ledger;
 mod net_readiness;
@@ -11,3 +12,4 @@ mod reclaim;
 mod slabs;
 #[path = "../support/mod.rs"]
 mod support;
+mod watch_pause;

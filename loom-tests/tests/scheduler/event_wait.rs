@@ -87,7 +87,7 @@ impl EventSource for Bell {
 
     fn handle(&self) {
         if std::mem::take(&mut self.state.lock().unwrap().rung) {
-            self.job.wake(|task| self.pool.schedule(task));
+            self.job.wake(|task| self.pool.schedule(task, |_, _| ()));
         }
     }
 
@@ -137,7 +137,7 @@ fn a_task_wakes_the_worker_that_waits_for_events() {
         let _bell = Bell::install(&pool, &job);
         pool.event_wait().offer();
         let threads = run(workers);
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!(job.handled(), 1);
     });
@@ -166,7 +166,7 @@ fn an_event_and_a_task(worker_count: usize) {
     pool.event_wait().offer();
     let threads = run(workers);
     bell.ring();
-    job.wake(|task| pool.schedule(task));
+    job.wake(|task| pool.schedule(task, |_, _| ()));
     join(threads);
     assert_eq!(job.handled(), 2);
 }
@@ -194,7 +194,7 @@ fn the_source_is_taken_over_while_a_worker_goes_to_sleep() {
         let threads = Threads::run(workers);
         pool.event_wait().take_over();
         assert!(!pool.event_wait().is_free());
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         threads.join();
         assert_eq!(job.handled(), 1);
     });
@@ -212,7 +212,7 @@ fn the_source_is_taken_over_while_a_worker_leaves() {
         let threads = Threads::run(workers);
         pool.event_wait().take_over();
         bell.look_and_handle();
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         threads.join();
         assert_eq!(job.handled(), 2);
     });

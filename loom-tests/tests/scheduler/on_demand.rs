@@ -39,7 +39,7 @@ fn live(threads: &Arc<OnDemand>) -> (Arc<Job>, Event) {
         })
     };
     let home = threads.enter().expect("a thread");
-    job.wake(|task| home.schedule(task));
+    job.wake(|task| home.schedule(task, |_, _| ()));
     (job, done)
 }
 

@@ -75,8 +75,8 @@ fn requeued_job_has_one_runner() {
         let threads = run(workers);
         let stop = StopAfter::new(2, &pool);
         let job = Job::new(move |_| stop.count_down());
-        job.wake(|task| pool.schedule(task));
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!(job.handled(), 2);
     });
@@ -97,7 +97,7 @@ fn from_a_worker(
             let (act, known, pool, event) = (act.clone(), jobs.clone(), pool.clone(), event.clone());
             jobs.insert(0, Job::new(move |_| act(&known, &pool, &event, number)));
         }
-        jobs[0].wake(|task| pool.schedule(task));
+        jobs[0].wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
     });
 }
@@ -119,12 +119,12 @@ fn requeue_notifies() {
         let first = {
             let (pool, second) = (pool.clone(), second.clone());
             Job::new(move |turn| match turn {
-                0 => second.wake(|task| pool.schedule(task)),
+                0 => second.wake(|task| pool.schedule(task, |_, _| ())),
                 _ => event.happens(),
             })
         };
         // Two wakes before anybody runs, and a budget of one.
-        first.wake(|task| pool.schedule(task));
+        first.wake(|task| pool.schedule(task, |_, _| ()));
         first.wake(|_| unreachable!("it is scheduled"));
         let threads = run(workers);
         join(threads);
@@ -136,7 +136,7 @@ fn requeue_notifies() {
 #[test]
 fn slot_overflow_notifies() {
     from_a_worker("slot_overflow_notifies", 3, |others, pool, event, number| match number {
-        0 => others.iter().for_each(|job| job.wake(|task| pool.schedule(task))),
+        0 => others.iter().for_each(|job| job.wake(|task| pool.schedule(task, |_, _| ()))),
         1 => event.happens(),
         _ => {
             event.wait();
@@ -150,7 +150,7 @@ fn slot_overflow_notifies() {
 fn blocking_section_releases_the_slot() {
     from_a_worker("blocking_section_releases_the_slot", 2, |others, pool, event, number| match number {
         0 => {
-            others[0].wake(|task| pool.schedule(task));
+            others[0].wake(|task| pool.schedule(task, |_, _| ()));
             blocking(|| event.wait());
             pool.stop();
         }
@@ -164,7 +164,7 @@ fn blocking_section_keeps_the_slot_empty() {
     from_a_worker("blocking_section_keeps_the_slot_empty", 2, |others, pool, event, number| match number {
         0 => {
             blocking(|| {
-                others[0].wake(|task| pool.schedule(task));
+                others[0].wake(|task| pool.schedule(task, |_, _| ()));
                 event.wait();
             });
             pool.stop();
@@ -190,8 +190,8 @@ fn busy_job_does_not_hide_others() {
             filled.happens();
             stop.count_down();
         });
-        busy.wake(|task| pool.schedule(task));
-        other.wake(|task| pool.schedule(task));
+        busy.wake(|task| pool.schedule(task, |_, _| ()));
+        other.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!((busy.handled(), other.handled()), (1, 1));
     });
@@ -231,7 +231,7 @@ impl Pair {
 
     fn wake(&self, number: usize, pool: &Pool) {
         let job = self.jobs.lock().unwrap()[number].clone();
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
     }
 
     /// The third job runs.
@@ -263,11 +263,11 @@ fn two_that_wake_each_other_do_not_hold_up_what_the_slot_has_displaced() {
         let first = {
             let (pair, pool) = (pair.clone(), pool.clone());
             Job::new(move |_| {
-                third.wake(|task| pool.schedule(task));
+                third.wake(|task| pool.schedule(task, |_, _| ()));
                 pair.wake(0, &pool);
             })
         };
-        first.wake(|task| pool.schedule(task));
+        first.wake(|task| pool.schedule(task, |_, _| ()));
         join(run(workers));
         pair.end();
     });
@@ -288,7 +288,7 @@ fn two_that_wake_each_other_do_not_hold_up_a_job_that_is_requeued() {
             })
         };
         // Two wakes before the worker runs, and a budget of one.
-        third.wake(|task| pool.schedule(task));
+        third.wake(|task| pool.schedule(task, |_, _| ()));
         third.wake(|_| unreachable!("it is scheduled"));
         join(run(workers));
         pair.end();

@@ -21,7 +21,7 @@ fn last_worker_sleeps_while_job_arrives() {
         let threads = run(workers);
         let stop = StopAfter::new(1, &pool);
         let job = Job::new(move |_| stop.count_down());
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!(job.handled(), 1);
     });
@@ -39,8 +39,8 @@ fn two_submitters_one_sleeper() {
             Job::new(move |_| stop.count_down())
         });
         let (theirs, to) = (jobs[1].clone(), pool.clone());
-        threads.push(thread::spawn(move || theirs.wake(|task| to.schedule(task))));
-        jobs[0].wake(|task| pool.schedule(task));
+        threads.push(thread::spawn(move || theirs.wake(|task| to.schedule(task, |_, _| ()))));
+        jobs[0].wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert!(jobs.iter().all(|job| job.handled() == 1));
     });
@@ -55,8 +55,8 @@ fn waker_takes_the_bit_while_the_sleeper_retracts() {
         let threads = run(workers);
         let stop = StopAfter::new(2, &pool);
         let job = Job::new(move |_| stop.count_down());
-        job.wake(|task| pool.schedule(task));
-        job.wake(|task| pool.schedule(task));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
+        job.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!(job.handled(), 2);
     });
@@ -82,8 +82,8 @@ fn second_job_is_not_stranded_behind_the_first() {
             second_ran.happens();
             stop.count_down();
         });
-        first.wake(|task| pool.schedule(task));
-        second.wake(|task| pool.schedule(task));
+        first.wake(|task| pool.schedule(task, |_, _| ()));
+        second.wake(|task| pool.schedule(task, |_, _| ()));
         join(threads);
         assert_eq!((first.handled(), second.handled()), (1, 1));
     });
@@ -111,8 +111,8 @@ fn the_neighbour_group_is_woken_when_ours_is_busy() {
         let first = {
             let (pool, older, newer) = (pool.clone(), older.clone(), newer.clone());
             Job::new(move |_| {
-                older.wake(|task| pool.schedule(task));
-                newer.wake(|task| pool.schedule(task));
+                older.wake(|task| pool.schedule(task, |_, _| ()));
+                newer.wake(|task| pool.schedule(task, |_, _| ()));
                 older_ran.wait();
                 stop.count_down();
             })
@@ -121,7 +121,7 @@ fn the_neighbour_group_is_woken_when_ours_is_busy() {
         // lease loom would find outliving the model on the main thread.
         let threads = vec![thread::spawn({
             let (pool, first) = (pool.clone(), first.clone());
-            move || first.wake(|task| pool.schedule(task))
+            move || first.wake(|task| pool.schedule(task, |_, _| ()))
         })];
         join(threads);
         let own = workers.remove(0);

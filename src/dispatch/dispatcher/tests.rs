@@ -54,7 +54,7 @@ fn a_blocking_pool_grows_to_its_bound_and_then_queues() {
     let (entered, entries) = channel();
     let gates: Vec<_> = (0..4).map(|number| Gate::new(number, &entered)).collect();
     for (gate, _) in &gates {
-        running.place_task().expect("shared").schedule(gate.token());
+        running.place_task().expect("shared").schedule(gate.token(), |_, _| ());
     }
     // Three block at the same time, on three threads; the fourth waits.
     let mut inside: Vec<usize> = (0..3).map(|_| entries.recv().expect("a turn")).collect();
@@ -98,10 +98,10 @@ fn a_pinned_actor_has_a_thread_of_its_own_until_it_is_released() {
     let (left, go_left) = Gate::new(0, &entered);
     let (right, go_right) = Gate::new(1, &entered);
     let homes = [running.place_task().expect("a thread"), running.place_task().expect("a thread")];
-    homes[0].schedule(left.token());
+    homes[0].schedule(left.token(), |_, _| ());
     assert_eq!(entries.recv(), Ok(0));
     // The other actor runs although this one blocks.
-    homes[1].schedule(right.token());
+    homes[1].schedule(right.token(), |_, _| ());
     assert_eq!(entries.recv(), Ok(1));
     go_left.send(Ran::Busy).expect("the gate listens");
     assert_eq!(entries.recv(), Ok(0));
@@ -124,7 +124,7 @@ fn a_pinned_thread_that_has_not_parked_sees_what_led_to_the_wake() {
         // The gate is made and scheduled while the thread is on its way from the turn before to its slot.
         let (gate, go) = Gate::new(number, &entered);
         gates.push(gate);
-        placement.schedule(gates[number].token());
+        placement.schedule(gates[number].token(), |_, _| ());
         assert_eq!(entries.recv(), Ok(number));
         go.send(Ran::Idle).expect("the gate listens");
     }

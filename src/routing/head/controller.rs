@@ -8,7 +8,7 @@ use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::{ByContext, IntoActor};
-use crate::actor::spawn::{Plan, spawn_held};
+use crate::actor::spawn::{ClassChoice, Plan, spawn_held};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::routing::logic::RoutingLogic;
@@ -100,6 +100,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 on_failure: Some(crate::core::strategy::Strategy::default()),
                 routee_index: 0,
                 stash_capacity: None,
+                class: ClassChoice::OfType,
             };
             let recipe = ByContext(move |ctx: &mut Context<C::Message>| recipe(&logic, ctx));
             let held = spawn_held::<C, _>(plan, recipe)?;

@@ -4,6 +4,7 @@ use crate::actor::spawn::Held;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
+use crate::core::lifecycle::Lifecycle;
 use crate::core::strategy::Strategy;
 use crate::routing::head::messages::RouteeInfo;
 use crate::routing::head::old_tables::{OldTables, WaitingChanges};
@@ -147,8 +148,14 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
             let former = std::mem::replace(&mut members.list, list);
             (former, members.version, members.old_tables.replace(bytes))
         };
+        let (from, to) = (former.len(), routees.len());
         self.shared.replace(Routees::new(routees, prepared, version).holding(token));
         drop(former);
+        // The first table is no change.
+        if from != to && version > 1 {
+            let router = || self.shared.info.head.path();
+            self.shared.info.system.publish_lifecycle(|| Lifecycle::Resized { router: router(), from, to });
+        }
     }
 
     /// As [`publish`](Self::publish), with routees that are made, and are to be started.

@@ -37,7 +37,7 @@ use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::routing::route_context::RouteContext;
 use crate::routing::routees::{Routee, Routees};
-use crate::routing::router_info::RouterInfo;
+use crate::routing::router_info::{RareInfo, RouterInfo};
 use crate::settings::router::RouterSettings;
 use crate::sync::{Mutex, lock};
 use crate::thread_context::hops::{hops, with_hops};
@@ -82,6 +82,8 @@ pub(crate) struct TailPolicy {
 /// A first-reply race: a request and its attempts.
 pub(crate) struct Race<M: Send + 'static> {
     router: RouterId,
+    /// Counts attempts and late replies.
+    rare: StdArc<RareInfo>,
     first_completion: bool,
     /// `None` after the race has its outcome.
     open: Mutex<Option<Box<Open<M>>>>,
@@ -347,7 +349,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
             queue,
         };
         let open = Mutex::new(Some(Box::new(open)));
-        (StdArc::new(Self { router, first_completion: rules.first_completion, open }), now)
+        let rare = cx.router().rare.clone();
+        (StdArc::new(Self { router, rare, first_completion: rules.first_completion, open }), now)
     }
 
     /// Makes an attempt that has begun. Returns whether the routee has taken the copy.
@@ -358,6 +361,7 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
         cx: &RouteContext<'_>,
         make: impl FnOnce() -> M,
     ) -> bool {
+        self.rare.counts.attempts.add();
         let mut copy = None;
         // Declared after `copy`, so it is dropped before it: the drop of the copy's port would say `NoReply`.
         let making = Making { race: self, index };
@@ -383,7 +387,8 @@ impl<M: Answerable + Clone + Send + 'static> Race<M> {
 
     /// Makes an attempt that has begun, as a delivery of its own.
     fn attempt_later(self: &StdArc<Self>, head: &AnyActorRef, start: Start<M>, kept: &Option<M>) {
-        let info = RouterInfo::new::<M>(head.clone(), self.router.number());
+        let rare = self.rare.clone();
+        let info = RouterInfo { rare, ..RouterInfo::new::<M>(head.clone(), self.router.number()) };
         let cx = RouteContext::of_new_message(&info);
         let make = || match (start.last, kept) {
             (Some(last), _) => last,
@@ -654,7 +659,10 @@ impl<M: Answerable + Clone + Send + 'static> Question for Race<M> {
 
     fn win(&self, index: u32, answer: &mut Answering<'_>) {
         let open = lock(&self.open).take();
-        let Some(open) = open else { return };
+        let Some(open) = open else {
+            self.rare.counts.late.add();
+            return;
+        };
         let (asker, routees, _) = open.close();
         let routee = routees.get(index as usize).cloned();
         drop_guarded(routees);
@@ -781,7 +789,7 @@ mod tests {
 
     #[test]
     fn a_losers_port_keeps_little() {
-        // The lock and the box behind it, the router, and the way of counting.
-        assert!(size_of::<super::Race<Call<Get>>>() <= 40, "{}", size_of::<super::Race<Call<Get>>>());
+        // The lock and the box behind it, the router and its counts, and the way of counting.
+        assert!(size_of::<super::Race<Call<Get>>>() <= 48, "{}", size_of::<super::Race<Call<Get>>>());
     }
 }

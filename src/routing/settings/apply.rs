@@ -225,6 +225,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             settings.mailbox = MailboxKind::named(name);
         }
         settings.stash_capacity = says.stash_capacity.or(settings.stash_capacity);
+        settings.class = says.class.clone().or(settings.class.take());
         if let (Some(resizer), false) = (check::resizer(&says.router), is_size_coded) {
             self.resizer = resizer.map(Guarded::new);
         }
