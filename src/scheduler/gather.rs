@@ -97,8 +97,8 @@ impl Gather {
     /// [due](Self::is_due), by a turn that has found no further message.
     #[cold]
     pub(crate) fn wait(&self, handled: u64) -> bool {
-        // In an interruption a turn comes here before it is due.
-        if handled < self.due_after.get() {
+        // In an interruption a turn comes here before it is due, also where the interruption has just ended.
+        if handled < self.due_after.get().max(self.due_at.get()) {
             return false;
         }
         let length = self.look(handled, Instant::now());
@@ -148,6 +148,21 @@ mod tests {
         let gather = Gather::in_streams();
         assert_eq!(lengths(&gather, 500, DENSE_GAP), [32, 64, 128, 256, 256]);
         assert_eq!(lengths(&gather, 20, STREAM_GAP), [LONGEST; 2], "as long as before");
+    }
+
+    #[test]
+    fn an_interrupted_turn_waits_only_when_it_is_due() {
+        for is_over in [false, true] {
+            let gather = Gather::in_streams();
+            gather.interrupt();
+            assert!(gather.is_due(0));
+            if is_over {
+                gather.resume();
+            }
+            assert!(!gather.wait(0) && !gather.wait(REST - 1), "not a message more, or too few");
+            gather.resume();
+            assert!(!gather.is_due(REST - 1) && gather.is_due(REST), "as before");
+        }
     }
 
     #[test]
