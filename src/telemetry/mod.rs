@@ -4,11 +4,14 @@
 //! |---|---|
 //! | all numbers of a system | [`SystemRef::stats`](crate::SystemRef::stats), [`Stats`] |
 //! | the actors with the longest queues | [`SystemRef::actors`](crate::SystemRef::actors), [`ActorFilter`] |
+//! | a page for Prometheus | [`Stats::write_openmetrics`] |
 //! | to hear of starts, failures, restarts and ends | [`Lifecycle`] |
 //! | waits, times of handlers, stuck handlers | [`Telemetry`] |
 
 pub(crate) mod actor_filter; // the walk over the actors
+pub(crate) mod families; // what exporters show
 pub(crate) mod histogram;
+pub(crate) mod openmetrics;
 pub(crate) mod router_stats;
 pub(crate) mod state; // the telemetry of one system
 pub(crate) mod stats;
