@@ -96,6 +96,7 @@
 //! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
 //! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |
+//! | statistics over HTTP | `console` (feature `console`) |
 //! | to see inside a running system | [`SystemRef::stats`], [`SystemRef::actors`], [`telemetry`], [the guide](guide::telemetry) |
 //!
 //! # Guarantees
@@ -155,6 +156,8 @@ pub mod actor;
 pub mod ask;
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(all(feature = "console", not(pointsman_loom)))]
+pub mod console;
 mod core;
 pub mod dispatch;
 mod failure;

@@ -12,6 +12,10 @@ mod framing;
 #[allow(dead_code)] // as above
 #[path = "../examples/logmill/record.rs"]
 mod record;
+#[cfg(feature = "console")]
+#[allow(dead_code)] // as above
+#[path = "../src/console/request.rs"]
+mod request;
 #[allow(dead_code)] // as above
 #[path = "../examples/shardcache/resp.rs"]
 mod resp;
@@ -47,6 +51,8 @@ targets! {
     frames = frames_target "../fuzz/targets/frames.rs"
     framing = framing_target "../fuzz/targets/framing.rs"
     path = path_target "../fuzz/targets/path.rs"
+    #[cfg(feature = "console")]
+    request = request_target "../fuzz/targets/request.rs"
     resp = resp_target "../fuzz/targets/resp.rs"
     router = router_target "../fuzz/targets/router.rs"
     syslog = syslog_target "../fuzz/targets/syslog.rs"

@@ -46,12 +46,15 @@ pub struct ListenerBuilder {
     address: SocketAddress,
     dispatcher: Option<String>,
     settings: ListenerSettings,
+    /// Whether the listener is one of the engine's own.
+    is_internal: bool,
 }
 
 /// The settings of the builder and of the system's deployment, with defaults for the rest.
 #[derive(Debug, Clone)]
 struct Settings {
     dispatcher: Option<String>,
+    is_internal: bool,
     max_connections: usize,
     marks: Marks,
     linger: Duration,
@@ -60,11 +63,12 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(dispatcher: Option<String>, said: &ListenerSettings) -> Self {
+    fn new(dispatcher: Option<String>, is_internal: bool, said: &ListenerSettings) -> Self {
         let high = said.high_mark.unwrap_or(Marks::default().high);
         let low = said.low_mark.unwrap_or(Marks::default().low).min(high);
         Self {
             dispatcher,
+            is_internal,
             max_connections: said.max_connections.unwrap_or(usize::MAX),
             marks: Marks { low, high },
             linger: said.linger.unwrap_or(LINGER_DEFAULT),
@@ -189,11 +193,20 @@ impl SystemRef {
             address: address.into(),
             dispatcher: None,
             settings: ListenerSettings::new(),
+            is_internal: false,
         }
     }
 }
 
 impl ListenerBuilder {
+    /// Makes the listener one of the engine's own: its actor is below `/system`, and it ignores the user's settings for
+    /// actors and paths.
+    #[cfg(feature = "console")]
+    pub(crate) fn internal(mut self) -> Self {
+        self.is_internal = true;
+        self
+    }
+
     /// Runs the connections' actors on the dispatcher of this name instead of `"default"`.
     pub fn dispatcher(mut self, name: &str) -> Self {
         self.dispatcher = Some(name.to_owned());
@@ -263,9 +276,10 @@ impl ListenerBuilder {
         // A refused recipe is dropped while the error is on its way.
         let make = Guarded::new(make);
         let make = move |connection: Connection, ctx: &mut Context<A::Message>| make(connection, ctx);
-        let Self { system, name, address, dispatcher, settings } = self;
-        let deployed = system.core().deployed_at_top(&name).map(|deployed| deployed.listener.or(&settings));
-        let settings = Settings::new(dispatcher, &deployed.unwrap_or(settings));
+        let Self { system, name, address, dispatcher, settings, is_internal } = self;
+        let deployed = system.core().deployed_at_top(&name).filter(|_| !is_internal);
+        let deployed = deployed.map(|deployed| deployed.listener.or(&settings));
+        let settings = Settings::new(dispatcher, is_internal, &deployed.unwrap_or(settings));
         // A dispatcher that does not exist would otherwise show with the first connection.
         system.core().check_dispatcher(settings.dispatcher.as_deref())?;
         let pool = system.core().dispatchers.default_pool();
@@ -282,8 +296,11 @@ impl ListenerBuilder {
             places: StdArc::new(places),
         });
         let (kept, port, make) = (shared.clone(), Port(shared), StdArc::new(make));
-        let actor = system
-            .actor(&name)
+        let builder = match is_internal {
+            true => ActorBuilder::new(system.core().system_guardian(), Some(&name)).internal(),
+            false => system.actor(&name),
+        };
+        let actor = builder
             .on_failure(Strategy::stop())
             .spawn_with(move |ctx| Accepting::begin(&port.0, &driver, &settings, &make, ctx))?;
         Ok(Listener { actor: actor.any_local(), messages: actor, shared: kept })
@@ -718,6 +735,9 @@ impl<F: Send + Sync + 'static> Accepting<F> {
             StdArc::new(ConnectionPermit::take(&self.shared.places, self.settings.linger_bytes, tell));
         let (marks, linger) = (self.settings.marks, self.settings.linger);
         let mut builder = ActorBuilder::new(Ok(ctx.me().any_local()), None).on_failure(Strategy::stop());
+        if self.settings.is_internal {
+            builder = builder.internal();
+        }
         if let Some(dispatcher) = &self.settings.dispatcher {
             builder = builder.dispatcher(dispatcher);
         }

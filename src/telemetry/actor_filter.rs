@@ -132,6 +132,13 @@ impl ActorFilter {
         self
     }
 
+    /// As [`since`](Self::since), with what the actors of these numbers had handled.
+    #[cfg(feature = "console")]
+    pub(crate) fn since_counts(mut self, before: HashMap<u32, u64>) -> Self {
+        self.before = before;
+        self
+    }
+
     fn takes_path(&self, path: &ActorPath) -> bool {
         let Some(pattern) = &self.path else { return true };
         let names: Vec<&str> = path.elements().collect();
@@ -209,6 +216,14 @@ pub(crate) fn walk(system: &SystemRef, mut see: impl FnMut(AnyActorRef)) {
 }
 
 impl SystemRef {
+    /// Returns what each living actor has handled, by its number.
+    #[cfg(feature = "console")]
+    pub(crate) fn handled_by_uid(&self) -> HashMap<u32, u64> {
+        let mut handled = HashMap::default();
+        walk(self, |actor| _ = handled.insert(actor.uid(), actor.handled()));
+        handled
+    }
+
     /// Returns the actors that a filter keeps, as they are now. The call walks over the tree of actors and
     /// stops none, so do not make it every millisecond.
     pub fn actors(&self, which: &ActorFilter) -> Vec<ActorStats> {

@@ -48,6 +48,12 @@ impl SystemRef {
         self.core().extensions.get::<TelemetryState>().set(self.core(), telemetry);
     }
 
+    /// The handlers that are stuck now, without a walk over the actors.
+    #[cfg(feature = "console")]
+    pub(crate) fn stuck_handlers(&self) -> Vec<crate::core::lifecycle::Stuck> {
+        self.core().extensions.get::<TelemetryState>().watchdog.stuck()
+    }
+
     /// The settings of the system's telemetry.
     pub fn telemetry(&self) -> Telemetry {
         lock(&self.core().extensions.get::<TelemetryState>().settings).clone()

@@ -12,6 +12,8 @@ mod behavior;
 mod compile_errors;
 #[cfg(feature = "config")]
 mod configuration;
+#[cfg(feature = "console")]
+mod console;
 mod coordinated_shutdown;
 mod dead_letters;
 mod debug;

@@ -20,7 +20,7 @@ const RANKS: &[&[&str]] = &[
     &["ask", "telemetry"],
     &["actor"],
     &["selection", "pattern", "net", "shutdown"],
-    &["routing"],
+    &["console", "routing"],
     &["group"],
     &["topology"],
     &["system_settings"],

@@ -243,7 +243,7 @@ fn a_bell_rings_when_there_is_room_until_it_is_dismissed() {
     for expected in [1, 2] {
         assert!(mailbox.push(expected).is_ok());
         assert_eq!((bell.heard() + 1, take(&mut owner)), (expected.into(), Some(expected)));
-        assert_eq!(bell.heard(), expected.into());
+        assert_eq!(bell.heard(), u64::from(expected));
     }
     mailbox.dismiss(&bell);
     assert!(mailbox.push(3).is_ok());

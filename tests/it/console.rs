@@ -1,0 +1,421 @@
+//! Statistics over HTTP: the pages, what is refused, and clients that mean harm.
+
+use crate::support::{LONG, wait_until};
+use pointsman::console::{ServeError, StatsServer};
+use pointsman::net::SocketAddress;
+use pointsman::prelude::*;
+use pointsman::telemetry::Telemetry;
+use pointsman::time::ManualClock;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Waits at each gate that it is sent.
+struct Waits;
+
+impl Actor for Waits {
+    type Message = Option<Receiver<()>>;
+    fn receive(&mut self, gate: Self::Message, _: &mut Context<Self::Message>) -> HandlerResult {
+        if let Some(gate) = gate {
+            let _ = gate.recv();
+        }
+        Ok(())
+    }
+}
+
+fn local() -> SocketAddress {
+    SocketAddress::tcp("127.0.0.1:0")
+}
+
+fn address(server: &StatsServer) -> SocketAddr {
+    server.local_addr().expect("a TCP port")
+}
+
+fn ends_balanced(system: System) {
+    let ledger = system.shutdown(LONG).unwrap();
+    assert_eq!(ledger.balance(), 0, "{ledger}");
+}
+
+fn connect(server: &StatsServer) -> TcpStream {
+    let client = TcpStream::connect(address(server)).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
+    client
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    page: String,
+}
+
+impl Answer {
+    fn of(text: &str) -> Self {
+        let (head, page) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let answer = Self { status, head: head.to_owned(), page: page.to_owned() };
+        assert_eq!(answer.header("Connection"), Some("close"));
+        answer
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Reads until the server closes.
+fn answer(client: &mut impl Read) -> Answer {
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    Answer::of(&text)
+}
+
+/// Sends a request as it is written here.
+fn send(server: &StatsServer, request: &str) -> Answer {
+    let mut client = connect(server);
+    client.write_all(request.as_bytes()).unwrap();
+    answer(&mut client)
+}
+
+fn get(server: &StatsServer, target: &str) -> Answer {
+    let answer = send(server, &format!("GET {target} HTTP/1.1\r\nHost: localhost:9464\r\n\r\n"));
+    assert_eq!(answer.header("Content-Length"), Some(answer.page.len().to_string().as_str()));
+    answer
+}
+
+fn snapshot(server: &StatsServer, query: &str) -> Value {
+    let answer = get(server, &format!("/snapshot{query}"));
+    assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+    serde_json::from_str(&answer.page).unwrap()
+}
+
+fn paths(snapshot: &Value) -> Vec<&str> {
+    let actors = snapshot["actors"].as_array().unwrap();
+    actors.iter().map(|actor| actor["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_pages_tell_what_the_system_does() {
+    let system = System::builder("pages").build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let pool = system.router("pool").pool(2, |_| Waits).spawn().unwrap();
+    let odd = system.actor("odd").class("\"C:\\\n").spawn(|| Waits).unwrap();
+    (0..10).for_each(|_| pool.tell(None));
+    odd.tell(None);
+    wait_until(|| system.stats().class("/user/pool").is_some_and(|class| class.handled == 10));
+
+    let metrics = get(&server, "/metrics");
+    assert_eq!(metrics.status, 200);
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(metrics.header("Content-Type"), Some(content_type));
+    assert!(
+        metrics.page.contains("\npointsman_handled_total{class=\"/user/pool\"} 10\n"),
+        "{}",
+        metrics.page
+    );
+    assert!(metrics.page.contains("\npointsman_actors{class=\"\\\"C:\\\\\\n\"} 1\n"), "{}", metrics.page);
+    assert!(metrics.page.ends_with("\n# EOF\n"));
+
+    let all = snapshot(&server, "");
+    assert_eq!((all["version"].as_u64(), all["system"].as_str()), (Some(1), Some("pages")));
+    let handled: u64 = all["routers"][0]["routees"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["handled"].as_u64().unwrap())
+        .sum();
+    assert_eq!(handled, 10);
+    assert_eq!(all["routers"][0]["path"], "/user/pool");
+    let workers = all["dispatchers"][0]["workers"].as_array().unwrap();
+    assert!(workers.iter().map(|worker| worker["turns"].as_u64().unwrap()).sum::<u64>() > 0);
+    assert!(paths(&all).contains(&"/user/odd"));
+    assert!(paths(&all).contains(&"/system/console"), "{:?}", paths(&all));
+
+    let tree = get(&server, "/tree.dot?path=/user/**");
+    assert_eq!(tree.status, 200);
+    assert!(tree.page.starts_with("digraph \"pages\" {\n") && tree.page.ends_with("}\n"), "{}", tree.page);
+    assert!(
+        tree.page.contains("[label=\"odd\\n\\\"C:\\\\\\n\\n0 queued, 1 handled\", tooltip=\"/user/odd\""),
+        "{}",
+        tree.page
+    );
+    let pool_uid = system.actor_at("/user/pool").unwrap().uid();
+    let lines = tree.page.lines().filter(|line| line.starts_with(&format!("  a{pool_uid} -> a"))).count();
+    assert_eq!(lines, 2);
+
+    assert_eq!((get(&server, "/health").status, get(&server, "/health").page.as_str()), (200, "ok\n"));
+    assert!(get(&server, "/").page.contains("/metrics"));
+    ends_balanced(system);
+}
+
+#[test]
+fn a_snapshot_has_the_actors_that_the_client_asks_for() {
+    let system = System::builder("snapshots").build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let actors: Vec<_> = (0..4).map(|at| system.actor(&format!("a{at}")).spawn(|| Waits).unwrap()).collect();
+    let tell = |at: usize, count: usize| (0..count).for_each(|_| actors[at].tell(None));
+    let settle = |at: usize, handled: u64| {
+        wait_until(|| actors[at].untyped().unwrap().handled() == handled);
+    };
+    tell(0, 30);
+    tell(1, 20);
+    settle(0, 30);
+    settle(1, 20);
+    let query = |query: &str| snapshot(&server, &format!("?path=/user/a*{query}"));
+    assert_eq!(paths(&query("")), ["/user/a0", "/user/a1", "/user/a2", "/user/a3"]);
+    assert_eq!(paths(&query("&order=handled&limit=2")), ["/user/a0", "/user/a1"]);
+    assert_eq!(paths(&query("&limit=0")), [""; 0]);
+    // The first request for rates counts from the start of each actor.
+    let first = query("&order=rate&limit=1");
+    assert_eq!((paths(&first), &first["actors_since"]), (vec!["/user/a0"], &Value::Null));
+    tell(1, 5);
+    settle(1, 25);
+    let second = query("&order=rate&limit=1");
+    assert_eq!((paths(&second), second["actors"][0]["handled"].as_u64()), (vec!["/user/a1"], Some(5)));
+    assert!(second["actors_since"].as_f64().unwrap() > 0.0);
+    // A busy actor with a queue.
+    let (gate, waits) = channel();
+    actors[3].tell(Some(waits));
+    tell(3, 7);
+    wait_until(|| paths(&query("&order=queued&limit=1")) == ["/user/a3"]);
+    drop(gate);
+    for (target, text) in [("?order=size", "order \"size\""), ("?limit=many", "limit \"many\"")] {
+        let refusal = get(&server, &format!("/snapshot{target}"));
+        assert!(refusal.status == 400 && refusal.page.contains(text), "{refusal:?}");
+    }
+    ends_balanced(system);
+}
+
+#[test]
+fn requests_that_are_not_served_are_told_why() {
+    let system = System::builder("refusals").build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let status = |request: &str| send(&server, request).status;
+    let post = send(&server, "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!((post.status, post.header("Allow")), (405, Some("GET, HEAD")));
+    assert_eq!(status("OPTIONS / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
+    assert_eq!(status("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"), 404);
+    assert_eq!(status("GET /metrics HTTP/1.1\r\n\r\n"), 400);
+    assert_eq!(status("\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n"), 400);
+    assert_eq!(status("GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"), 400);
+    assert_eq!(status("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 505);
+    // A page of a browser, under a name that leads to the loopback.
+    assert_eq!(status("GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
+    assert_eq!(status("GET /health HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"), 200);
+    assert_eq!(status("GET /health HTTP/1.0\r\n\r\n"), 200);
+    assert_eq!(status("GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
+    let head = send(&server, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!((head.status, head.page.as_str()), (200, ""));
+    assert!(head.header("Content-Length").unwrap().parse::<usize>().unwrap() > 1000);
+    // The end of the stream within the head, and before it.
+    let mut client = connect(&server);
+    client.write_all(b"GET / HT").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(answer(&mut client).status, 400);
+    let mut client = connect(&server);
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
+    // A request that comes byte by byte, with another behind it: a connection has one answer.
+    let mut client = connect(&server);
+    client.set_nodelay(true).unwrap();
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2);
+    request.bytes().for_each(|byte| drop(client.write_all(&[byte])));
+    assert_eq!(answer(&mut client).page, "ok\n");
+    ends_balanced(system);
+}
+
+#[test]
+fn health_fails_while_a_handler_is_stuck() {
+    let telemetry = Telemetry::off().stuck_after(Duration::from_millis(20));
+    let system = System::builder("health").telemetry(telemetry).build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let slow = system.actor("slow").spawn(|| Waits).unwrap();
+    let (gate, waits) = channel();
+    slow.tell(Some(waits));
+    wait_until(|| get(&server, "/health").status == 503);
+    assert!(get(&server, "/health").page.contains("a handler of /user/slow (class "));
+    assert_eq!(snapshot(&server, "")["stuck"][0]["actor"]["path"], "/user/slow");
+    drop(gate);
+    wait_until(|| get(&server, "/health").status == 200);
+    ends_balanced(system);
+}
+
+#[test]
+fn a_server_listens_at_the_loopback_unless_told_otherwise() {
+    let system = System::builder("places").build().unwrap();
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let refused = system.serve_stats(SocketAddress::tcp(address)).unwrap_err();
+        assert!(matches!(refused, ServeError::NotLocal { .. }), "{refused}");
+        assert!(refused.to_string().contains("StatsServerBuilder::anywhere"), "{refused}");
+    }
+    let malformed = system.serve_stats(SocketAddress::tcp("localhost")).unwrap_err();
+    assert!(matches!(malformed, ServeError::Address { .. }), "{malformed}");
+    assert_eq!(system.living_actors(), crate::support::GUARDIANS);
+    let anywhere = system.stats_server(SocketAddress::tcp("0.0.0.0:0")).anywhere().spawn().unwrap();
+    let port = address(&anywhere).port();
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.write_all(b"GET /health HTTP/1.1\r\nHost: node-7.example\r\n\r\n").unwrap();
+    assert_eq!(answer(&mut client).status, 200);
+    // A second server, whose port is taken first.
+    let taken = system.serve_stats(SocketAddress::tcp(format!("127.0.0.1:{port}"))).unwrap_err();
+    assert!(matches!(taken, ServeError::Listen(_)) && taken.to_string().contains("in use"), "{taken}");
+    let second = system.serve_stats(SocketAddress::tcp("localhost:0")).unwrap();
+    assert!(paths(&snapshot(&second, "?path=/system/console*")).contains(&"/system/console-2"));
+    let at = address(&second);
+    second.stop();
+    wait_until(|| TcpStream::connect(at).is_err());
+    assert_eq!(get(&anywhere, "/health").status, 200);
+    ends_balanced(system);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_listens_at_a_unix_socket() {
+    let system = System::builder("unix").build().unwrap();
+    let path = std::env::temp_dir().join(format!("pointsman-console-{}", std::process::id()));
+    let server = system.serve_stats(SocketAddress::unix(&path)).unwrap();
+    assert_eq!(server.local_addr(), None);
+    let mut client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    client.write_all(b"GET /health HTTP/1.1\r\nHost: any\r\n\r\n").unwrap();
+    assert_eq!(answer(&mut client).page, "ok\n");
+    ends_balanced(system);
+    assert!(!path.exists());
+}
+
+#[test]
+fn slow_heads_and_endless_heads_are_given_up() {
+    let clock = ManualClock::new();
+    let system = System::builder("slow").clock(clock.clone()).build().unwrap();
+    let server = system.stats_server(local()).request_within(Duration::from_secs(5)).spawn().unwrap();
+    let mut slow = connect(&server);
+    slow.write_all(b"GET / HTTP/1.1\r\nX: ").unwrap();
+    wait_until(|| server.accepted() == 1);
+    // A byte comes each second, and the time goes on. Others are served meanwhile.
+    let mut reader = slow.try_clone().unwrap();
+    let late = std::thread::spawn(move || answer(&mut reader).status);
+    while !late.is_finished() {
+        let _ = slow.write_all(b"x");
+        assert_eq!(get(&server, "/health").status, 200);
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(late.join().unwrap(), 408);
+    assert!(system.now() >= Duration::from_secs(5));
+    drop(slow);
+    wait_until(|| server.connections() == 0);
+
+    let mut endless = connect(&server);
+    endless.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+    // The server stops reading it as a head after 8 KiB; what it writes may be refused when the server has closed.
+    let line = format!("X: {}\r\n", "x".repeat(1000));
+    for _ in 0..1024 {
+        if endless.write_all(line.as_bytes()).is_err() {
+            break;
+        }
+    }
+    let mut text = Vec::new();
+    let _ = endless.read_to_end(&mut text);
+    assert_eq!(Answer::of(&String::from_utf8(text).unwrap()).status, 431);
+    drop(endless);
+    wait_until(|| server.connections() == 0);
+    ends_balanced(system);
+}
+
+#[test]
+fn clients_that_never_read_hold_no_place_for_long() {
+    let system = System::builder("unread").build().unwrap();
+    let within = Duration::from_millis(300);
+    let server = system.stats_server(local()).response_within(within).spawn().unwrap();
+    // A page of some megabytes, more than the socket takes.
+    let class = "c".repeat(4000);
+    let actors: Vec<_> = (0..2000).map(|_| system.actor_with(&class)).collect();
+    let mut clients: Vec<_> = (0..4).map(|_| connect(&server)).collect();
+    for client in &mut clients {
+        client.write_all(b"GET /snapshot?limit=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    wait_until(|| server.accepted() == 4);
+    // Others are served meanwhile, and see all of them gone.
+    assert_eq!(get(&server, "/health").status, 200);
+    wait_until(|| server.connections() == 0);
+    // They have not got the whole page.
+    for client in &mut clients {
+        let mut page = Vec::new();
+        let _ = client.read_to_end(&mut page);
+        assert!(page.len() < 8_000_000, "{}", page.len());
+    }
+    assert!(get(&server, "/snapshot?limit=10000").page.len() > 8_000_000);
+    drop(actors);
+    ends_balanced(system);
+}
+
+/// Makes an actor of a class.
+trait ActorOfClass {
+    fn actor_with(&self, class: &str) -> ActorRef<Option<Receiver<()>>>;
+}
+
+impl ActorOfClass for System {
+    fn actor_with(&self, class: &str) -> ActorRef<Option<Receiver<()>>> {
+        static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.actor(&format!("of-class-{number}")).class(class).spawn(|| Waits).unwrap()
+    }
+}
+
+#[test]
+fn many_connections_are_bounded_and_none_is_starved() {
+    let clock = ManualClock::new();
+    let system = System::builder("many").clock(clock.clone()).build().unwrap();
+    let server = system
+        .stats_server(local())
+        .max_connections(4)
+        .request_within(Duration::from_secs(5))
+        // Longer than the clock goes on here.
+        .response_within(Duration::from_secs(1_000_000_000))
+        .spawn()
+        .unwrap();
+    // They say nothing. Those that are not accepted wait in the queue of the operating system, and the last one, who has
+    // a request, behind them.
+    let silent: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+    wait_until(|| server.accepted() == 4);
+    assert_eq!(server.connections(), 4);
+    let mut last = connect(&server);
+    last.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut silent = silent.into_iter().peekable();
+    while silent.peek().is_some() {
+        let late = silent.by_ref().take(4).map(|mut client| {
+            std::thread::spawn(move || {
+                assert_eq!(answer(&mut client).status, 408);
+                client
+            })
+        });
+        let late: Vec<_> = late.collect();
+        while !late.iter().all(std::thread::JoinHandle::is_finished) {
+            assert!(server.connections() <= 4);
+            clock.advance(Duration::from_secs(5));
+            std::thread::yield_now();
+        }
+        // They keep their places until they close: so the next ones meet a clock that stands.
+        let clients: Vec<_> = late.into_iter().map(|late| late.join().unwrap()).collect();
+        drop(clients);
+    }
+    assert_eq!(answer(&mut last).status, 200);
+    drop(last);
+    wait_until(|| server.connections() == 0);
+    ends_balanced(system);
+}
+
+#[test]
+fn the_end_of_the_system_ends_open_connections() {
+    let system = System::builder("ends").build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let mut open = connect(&server);
+    open.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    wait_until(|| server.accepted() == 1);
+    ends_balanced(system);
+    // Closed or reset, but not answered.
+    assert_eq!(open.read_to_end(&mut Vec::new()).unwrap_or(0), 0);
+    assert!(TcpStream::connect(address(&server)).is_err());
+    assert_eq!(server.connections(), 0);
+}
