@@ -96,6 +96,7 @@
 //! | settings from outside the code | [`Deployment`](settings::Deployment), `config` (feature `config`) |
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
 //! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |
+//! | statistics for the crates `metrics` and `tracing` | [the guide](guide::telemetry) (features `metrics`, `tracing`) |
 //! | statistics over HTTP | `console` (feature `console`) |
 //! | to see inside a running system | [`SystemRef::stats`], [`SystemRef::actors`], [`telemetry`], [the guide](guide::telemetry) |
 //!
@@ -168,6 +169,8 @@ pub mod guide;
 pub mod loom_hooks;
 pub mod mailbox;
 mod measure;
+#[cfg(all(feature = "metrics", not(pointsman_loom)))]
+mod metrics_publisher;
 #[cfg(pointsman_loom)]
 pub mod model;
 #[cfg(any(feature = "net", pointsman_loom))]

@@ -45,6 +45,8 @@ mod listeners;
 mod logged;
 mod loggers;
 mod mailboxes;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 #[cfg(feature = "net")]
 mod net;

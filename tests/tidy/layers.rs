@@ -20,7 +20,7 @@ const RANKS: &[&[&str]] = &[
     &["ask", "telemetry"],
     &["actor"],
     &["selection", "pattern", "net", "shutdown"],
-    &["console", "routing"],
+    &["console", "metrics_publisher", "routing"],
     &["group"],
     &["topology"],
     &["system_settings"],
