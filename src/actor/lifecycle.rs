@@ -70,7 +70,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Ok(()) => {
                 self.private(|private| private.created = true);
                 self.reached(LifeStage::Started);
-                self.core().system.publish_lifecycle(|| Lifecycle::Started(ActorEvent::of(&self.me())));
+                self.core().system.publish_life(|| Lifecycle::Started(ActorEvent::of(&self.me())));
             }
             Err(failure) => {
                 self.drop_state();
@@ -251,7 +251,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 }
                 self.reached(LifeStage::Started);
                 let event = if created { Lifecycle::Restarted } else { Lifecycle::Started };
-                self.core().system.publish_lifecycle(|| event(ActorEvent::of(&self.me())));
+                self.core().system.publish_life(|| event(ActorEvent::of(&self.me())));
                 self.ctx.rearm_receive_timeout();
                 self.leave_after_farewell();
             }
@@ -453,7 +453,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         if let Some(parent) = &core.parent {
             self.leave_parent(parent, me, &mut told.watchers);
         }
-        core.system.publish_lifecycle(|| Lifecycle::Stopped(ActorEvent::of(me)));
+        core.system.publish_life(|| Lifecycle::Stopped(ActorEvent::of(me)));
         told.tell(me);
         self.row.ends_done(1);
         if core.parent.is_none() {

@@ -14,7 +14,7 @@ use crate::actor::recipe::Recipe;
 use crate::actor::turn::ActorTurn;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
-use crate::core::lifecycle::{ActorEvent, Lifecycle};
+use crate::core::lifecycle::{ActorEvent, Lifecycle, wants_traced_warnings};
 use crate::core::strategy::{Directive, Strategy};
 use crate::failure::{Failure, guarded};
 use crate::util::panic::drop_guarded;
@@ -123,6 +123,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 }
 
 fn log_verdict(directive: Directive, beyond: bool, child: &AnyActorRef, failure: &Failure) {
+    // The event says the same.
+    if wants_traced_warnings() {
+        return;
+    }
     let (level, verdict) = match directive {
         Directive::Resume => (log::Level::Warn, "failed and goes on"),
         Directive::Restart => (log::Level::Error, "failed and is restarted"),

@@ -106,10 +106,18 @@ impl ActorEvent {
 }
 
 impl SystemCore {
-    /// Publishes an event, which is made only if there is a subscriber for such events.
+    /// Publishes an event that is seldom, and is made only if there is a subscriber for it.
     #[inline]
     pub(crate) fn publish_lifecycle(&self, event: impl FnOnce() -> Lifecycle) {
-        if self.events.has_counted_subscribers() {
+        if self.events.has_counted_subscribers() || wants_traced_warnings() {
+            publish(self, event);
+        }
+    }
+
+    /// As [`publish_lifecycle`](Self::publish_lifecycle), for the starts and ends of actors, which are many.
+    #[inline]
+    pub(crate) fn publish_life(&self, event: impl FnOnce() -> Lifecycle) {
+        if self.events.has_counted_subscribers() || wants_traced_lives() {
             publish(self, event);
         }
     }
@@ -118,5 +126,34 @@ impl SystemCore {
 #[cold]
 #[inline(never)]
 fn publish(system: &SystemCore, event: impl FnOnce() -> Lifecycle) {
-    system.events.publish(&event());
+    let event = event();
+    #[cfg(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle))))]
+    crate::core::lifecycle_tracing::emit(&event, &system.name);
+    if system.events.has_counted_subscribers() {
+        system.events.publish(&event);
+    }
+}
+
+/// Whether failures, restarts and stuck handlers are told to a subscriber of `tracing`, and so are not logged.
+#[cfg(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle))))]
+pub(crate) fn wants_traced_warnings() -> bool {
+    crate::core::lifecycle_tracing::wants_warnings()
+}
+
+/// Whether the starts and ends of actors are told to a subscriber of `tracing`.
+#[cfg(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle))))]
+fn wants_traced_lives() -> bool {
+    crate::core::lifecycle_tracing::wants_lives()
+}
+
+/// Without `tracing`, the subscribers of the event stream are all that there are.
+#[cfg(not(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle)))))]
+pub(crate) fn wants_traced_warnings() -> bool {
+    false
+}
+
+/// As [`wants_traced_warnings`].
+#[cfg(not(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle)))))]
+fn wants_traced_lives() -> bool {
+    false
 }

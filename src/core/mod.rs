@@ -34,6 +34,8 @@ pub(crate) mod dead_letters; // the publication of dead letters
 pub(crate) mod dead_letter_log;
 pub(crate) mod dead_letter_sinks;
 pub(crate) mod lifecycle; // events of the lives of actors
+#[cfg(all(feature = "tracing", not(any(pointsman_loom, pointsman_shuttle))))]
+pub(crate) mod lifecycle_tracing; // the same as events of `tracing`
 pub(crate) mod event_stream; // the events of a system
 pub(crate) mod subscribe; // subscriptions of references to it
 pub(crate) mod home; // where an actor runs

@@ -17,10 +17,14 @@ pub(crate) mod listeners;
 pub(crate) mod pipe;
 pub(crate) mod task_timer;
 pub(crate) mod temp_actor;
+#[cfg(all(feature = "tracing", not(pointsman_loom)))]
+pub(crate) mod traced;
 
 pub use crate::pattern::backoff::{Backoff, BackoffSupervisor};
 pub use crate::pattern::behavior::{Behavior, Behaviors, Handled};
 pub use crate::pattern::inbox::{Inbox, InboxError};
 pub use crate::pattern::listeners::{ListenerMessage, Listeners};
 pub use crate::pattern::pipe::PipeError;
+#[cfg(all(feature = "tracing", not(pointsman_loom)))]
+pub use crate::pattern::traced::{Traced, TracedBuilder};
 pub use crate::settings::setting_error::SettingError;

@@ -11,7 +11,7 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::ledger::ThreadCounters;
-use crate::core::lifecycle::{ActorEvent, Lifecycle, Stuck};
+use crate::core::lifecycle::{ActorEvent, Lifecycle, Stuck, wants_traced_warnings};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::measure::pulse::{Pulse, pause_watch};
 use crate::sync::{Mutex, lock};
@@ -219,6 +219,10 @@ fn report(seen: &SeenThread, lasted: Duration, system: &StdArc<SystemCore>) -> O
 }
 
 fn log_event(event: &Lifecycle, system: &str) {
+    // The event says the same.
+    if wants_traced_warnings() {
+        return;
+    }
     quietly(|| match event {
         Lifecycle::Stuck(Stuck { actor, message_type, thread, lasted, .. }) => log::warn!(
             target: "pointsman",
