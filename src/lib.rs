@@ -157,7 +157,7 @@ pub mod actor;
 pub mod ask;
 #[cfg(feature = "config")]
 pub mod config;
-#[cfg(all(feature = "console", not(pointsman_loom)))]
+#[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
 pub mod console;
 mod core;
 pub mod dispatch;

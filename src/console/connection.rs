@@ -6,12 +6,13 @@
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
-use crate::console::pages::{Pages, refusal};
+use crate::console::pages::{Answer, Pages, refusal, trace};
 use crate::console::request::{HEAD_MAX, Method, parse};
 use crate::console::response::{Response, Status};
 use crate::console::server::Limits;
 use crate::net::connection::{Connection, ReadOutcome};
 use crate::net::ready::Ready;
+use crate::telemetry::flight_recorder::Recording;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -25,12 +26,16 @@ pub(crate) struct Client {
     /// The time that the client has to read its answer and to close.
     response_within: Duration,
     phase: Phase,
+    /// The recording that the client has asked for.
+    recording: Option<Recording>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The head of the request has not come.
     Reading,
+    /// The answer comes when the recording has run long enough.
+    Recording,
     /// The answer is written.
     Answered,
 }
@@ -55,7 +60,13 @@ impl Client {
         ctx: &mut Context<Message>,
     ) -> Self {
         ctx.after(limits.request_within, Message::Late(Phase::Reading));
-        Self { connection, pages, response_within: limits.response_within, phase: Phase::Reading }
+        Self {
+            connection,
+            pages,
+            response_within: limits.response_within,
+            phase: Phase::Reading,
+            recording: None,
+        }
     }
 
     /// Reads what has come, and answers if that is a whole head.
@@ -66,8 +77,14 @@ impl Client {
             Ok(Some(request)) => {
                 let system = ctx.system();
                 // The walk over many actors takes a while, in which no task may wait for this worker.
-                let response = ctx.blocking(|| self.pages.answer(&request, &system));
-                self.answer(&response, request.method != Method::Head, ctx);
+                match ctx.blocking(|| self.pages.answer(&request, &system)) {
+                    Answer::Now(response) => self.answer(&response, request.method != Method::Head, ctx),
+                    Answer::After(length, recording) => {
+                        self.recording = Some(recording);
+                        self.phase = Phase::Recording;
+                        ctx.after(length, Message::Late(Phase::Recording));
+                    }
+                }
             }
             Err(fault) => self.answer(&refusal(fault), true, ctx),
             Ok(None) => match outcome {
@@ -114,6 +131,7 @@ impl Actor for Client {
                 self.connection.ready(ready);
                 match self.phase {
                     Phase::Reading => self.read(ctx),
+                    Phase::Recording => {}
                     Phase::Answered => self.await_end(ctx),
                 }
             }
@@ -121,6 +139,13 @@ impl Actor for Client {
             Message::Late(Phase::Reading) => {
                 let response = Response::plain(Status::RequestTimeout, "the request did not come in time\n");
                 self.answer(&response, true, ctx);
+            }
+            Message::Late(Phase::Recording) => {
+                if let Some(recording) = self.recording.take() {
+                    let system = ctx.system();
+                    let response = ctx.blocking(|| trace(recording, &system));
+                    self.answer(&response, true, ctx);
+                }
             }
             Message::Late(Phase::Answered) => {
                 self.connection.abort();
@@ -132,7 +157,7 @@ impl Actor for Client {
 
     fn stopped(&mut self, _: &mut Context<Message>) {
         // The end of the system does not wait for clients that have not asked for anything.
-        if self.phase == Phase::Reading {
+        if self.phase != Phase::Answered {
             self.connection.abort();
         }
     }

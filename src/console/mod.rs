@@ -47,6 +47,7 @@ pub(crate) mod request; // reads the head of a request
 pub(crate) mod response;
 pub(crate) mod server;
 pub(crate) mod snapshot; // the page of all numbers, as JSON
+pub(crate) mod trace; // the page of turns, for Perfetto
 pub(crate) mod tree; // the page of the tree, for Graphviz
 
 pub use crate::console::server::{ServeError, StatsServer, StatsServerBuilder};

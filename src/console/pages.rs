@@ -2,10 +2,11 @@
 
 use crate::console::request::{Fault, Method, Request};
 use crate::console::response::{Response, Status};
-use crate::console::{snapshot, tree};
+use crate::console::{snapshot, trace, tree};
 use crate::core::system::SystemRef;
 use crate::sync::{HashMap, Mutex, lock};
 use crate::telemetry::actor_filter::{ActorFilter, ActorOrder};
+use crate::telemetry::flight_recorder::Recording;
 use crate::telemetry::stats::Stats;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,7 +25,18 @@ pointsman
 /snapshot   statistics and actors, as JSON: ?path=/user/**&limit=500&order=tree|queued|handled|rate
 /tree.dot   the tree of actors, for Graphviz: ?path=/user/**&limit=500
 /health     200, or 503 while a handler is stuck
+/trace      the turns of the next seconds, for Perfetto: ?seconds=2
 ";
+
+/// The longest recording, in seconds.
+const TRACE_MAX: u64 = 30;
+
+/// An answer to a request.
+pub(crate) enum Answer {
+    Now(Response),
+    /// The page of the recording, when it has run so long.
+    After(Duration, Recording),
+}
 
 /// The state that the requests to one server share.
 pub(crate) struct Pages {
@@ -45,7 +57,25 @@ impl Pages {
     }
 
     /// Answers a request.
-    pub(crate) fn answer(&self, request: &Request, system: &SystemRef) -> Response {
+    pub(crate) fn answer(&self, request: &Request, system: &SystemRef) -> Answer {
+        let response = self.page(request, system);
+        // A response without a page has the status and the type of the page, and needs no recording.
+        if response.status != Status::Ok || request.path != "/trace" || request.method == Method::Head {
+            return Answer::Now(response);
+        }
+        match seconds(request) {
+            Ok(length) => match Recording::begin(system) {
+                Some(recording) => Answer::After(length, recording),
+                None => {
+                    let text = "another trace is being recorded: ask again when it is over\n";
+                    Answer::Now(Response::plain(Status::Conflict, text))
+                }
+            },
+            Err(refusal) => Answer::Now(refusal),
+        }
+    }
+
+    fn page(&self, request: &Request, system: &SystemRef) -> Response {
         if request.method == Method::Other {
             return Response::plain(Status::MethodNotAllowed, "use GET or HEAD\n");
         }
@@ -70,6 +100,7 @@ impl Pages {
                 Err(refusal) => refusal,
             },
             "/health" => health(system),
+            "/trace" => Response::ok(JSON, String::new()),
             _ => Response::plain(Status::NotFound, "no such page: / lists the pages\n"),
         }
     }
@@ -128,6 +159,23 @@ fn filter(request: &Request) -> Result<ActorFilter, Response> {
         Some(path) => filter.path(path),
         None => filter,
     })
+}
+
+/// Returns the parameter `seconds`.
+fn seconds(request: &Request) -> Result<Duration, Response> {
+    let seconds = request.parameter("seconds").unwrap_or("2");
+    match seconds.parse::<u64>() {
+        Ok(seconds @ 1..=TRACE_MAX) => Ok(Duration::from_secs(seconds)),
+        _ => Err(Response::plain(
+            Status::BadRequest,
+            format!("a trace cannot take {seconds:?} seconds: use 1 to {TRACE_MAX}\n"),
+        )),
+    }
+}
+
+/// Returns the page of a recording that has run long enough.
+pub(crate) fn trace(recording: Recording, system: &SystemRef) -> Response {
+    Response::ok(JSON, trace::page(system.name(), &recording.end()))
 }
 
 fn health(system: &SystemRef) -> Response {

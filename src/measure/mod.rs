@@ -6,6 +6,8 @@
 
 pub(crate) mod buckets; // counts by size, with one writer
 pub(crate) mod wake_stamps; // when actors were woken
+#[cfg_attr(not(feature = "console"), allow(dead_code, reason = "only a console records"))]
+pub(crate) mod flight; // what a thread does for a while, with times
 pub(crate) mod meter; // what one system measures, and its clock
 pub(crate) mod pulse; // what a thread runs, and how much it has run
 pub(crate) mod watch_pause; // watchdogs pause while all threads sleep

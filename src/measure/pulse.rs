@@ -3,10 +3,15 @@
 //! The thread writes by plain stores; any thread reads. The task is told by its address, which is only compared: the task
 //! may have ended by the time that another thread looks.
 
+#[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+use crate::measure::flight::Flight;
+use crate::measure::flight::FlightEventKind;
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 use crate::measure::watch_pause::{Resumption, WatchPauses};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, EXPLORED, OnceLock, thread, thread_index};
+#[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+use crate::sync::{Mutex, lock};
 use std::sync::Arc as StdArc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +34,9 @@ pub(crate) fn pause_watch(_: Box<dyn FnOnce() + Send>, _: impl FnOnce() -> bool)
 pub(crate) struct Pulse {
     beats: CachePadded<Beats>,
     name: OnceLock<Box<str>>,
+    /// The recording of the thread, while there is any.
+    #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+    flight: Mutex<Option<Flight>>,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +127,40 @@ impl Pulse {
     /// Models watch no threads.
     #[cfg(any(pointsman_loom, pointsman_shuttle))]
     pub(crate) fn wakes(&self) {}
+
+    /// Begins to record. Returns false while the thread records already.
+    #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+    pub(crate) fn begin_flight(&self, flight: Flight) -> bool {
+        let mut place = lock(&self.flight);
+        let is_free = place.is_none();
+        if is_free {
+            *place = Some(flight);
+        }
+        is_free
+    }
+
+    /// Ends the recording of the thread, and returns it.
+    #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+    pub(crate) fn end_flight(&self) -> Option<Flight> {
+        lock(&self.flight).take()
+    }
+
+    /// Notes an event in the recording of the thread, if there is any. Called where a recording runs, and by the thread
+    /// alone.
+    #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+    #[cold]
+    pub(crate) fn note(&self, kind: FlightEventKind) {
+        // Ordering: Relaxed; the thread reads what it has written.
+        let task = self.beats.running.load(Ordering::Relaxed);
+        if let Some(flight) = &mut *lock(&self.flight) {
+            flight.note(kind, task);
+        }
+    }
+
+    /// Without a console there is no recording.
+    #[cfg(not(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle)))))]
+    #[inline(always)]
+    pub(crate) fn note(&self, _: FlightEventKind) {}
 
     /// Whether the thread does not sleep.
     pub(crate) fn is_awake(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A worker's main loop takes the next task, runs a turn of it, and queues the task again if the task has more to do.
 
+use crate::measure::flight::{FlightEventKind, is_recording};
 use crate::measure::meter;
 use crate::measure::pulse::Pulse;
 use crate::scheduler::backoff::Wait;
@@ -207,31 +208,58 @@ impl Core {
 
     fn main_loop(&self, hooks: &mut impl TurnHooks) {
         while let Some(task) = self.next_task(hooks) {
-            self.before_turn();
-            self.turns.set(self.turns.get() + 1);
-            self.pulse.begin_turn(task.address().cast());
-            match task.run(&self.turn) {
-                Outcome::Idle => self.busy_run.set(0),
-                Outcome::Requeue(task) => {
-                    self.busy_run.set(0);
-                    self.push_untold(task);
-                    // A turn that was used to the full is long, and tasks from outside that came meanwhile do not wait
-                    // for more such turns: the next look is into the injector.
-                    self.inject_at.set(0);
-                    self.turn.look_by(0);
-                }
-                Outcome::Busy(task) => {
-                    self.push_untold(task);
-                    self.wait_for_sender();
-                }
+            self.run_turn(task);
+            hooks.quiescent();
+        }
+    }
+
+    #[inline(always)]
+    fn run_turn(&self, task: TaskRef) {
+        self.before_turn();
+        self.turns.set(self.turns.get() + 1);
+        self.pulse.begin_turn(task.address().cast());
+        match task.run(&self.turn) {
+            Outcome::Idle => self.busy_run.set(0),
+            Outcome::Requeue(task) => {
+                self.busy_run.set(0);
+                self.push_untold(task);
+                // A turn that was used to the full is long, and tasks from outside that came meanwhile do not wait for
+                // more such turns: the next look is into the injector.
+                self.inject_at.set(0);
+                self.turn.look_by(0);
             }
+            Outcome::Busy(task) => {
+                self.push_untold(task);
+                self.wait_for_sender();
+            }
+        }
+    }
+
+    /// Runs turns as [`main_loop`](Self::main_loop) does and notes each, until the recording ends or there is no task at
+    /// hand.
+    #[cold]
+    #[inline(never)]
+    fn run_recorded(&self, hooks: &mut impl TurnHooks) {
+        // The turn that `find` has begun.
+        self.pulse.note(FlightEventKind::TurnEnds);
+        while is_recording() {
+            let looked_up = match self.turns.get() >= self.turn.look_at() {
+                true => self.look_around(),
+                false => None,
+            };
+            let Some(task) = looked_up.or_else(|| self.next_own()).or_else(|| self.take_gathered()) else {
+                return;
+            };
+            self.pulse.note(FlightEventKind::TurnBegins);
+            self.run_turn(task);
+            self.pulse.note(FlightEventKind::TurnEnds);
             hooks.quiescent();
         }
     }
 
     fn next_task(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
         let looked_up = match self.turns.get() >= self.turn.look_at() {
-            true => self.look_up(),
+            true => self.look_up(hooks),
             false => None,
         };
         looked_up.or_else(|| self.next_own()).or_else(|| self.take_gathered()).or_else(|| self.find(hooks))
@@ -240,7 +268,15 @@ impl Core {
     /// Does the work that is due after many turns: decides whether the next turn is measured, and looks for outside events
     /// and into the injector. Returns the task from there, if there is one.
     #[cold]
-    fn look_up(&self) -> Option<TaskRef> {
+    fn look_up(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        if is_recording() {
+            self.run_recorded(hooks);
+        }
+        self.look_around()
+    }
+
+    /// As [`look_up`](Self::look_up), which records turns first.
+    fn look_around(&self) -> Option<TaskRef> {
         let turns = self.turns.get();
         self.pulse.show_turns(turns);
         self.turn.look_up(turns);
@@ -353,6 +389,16 @@ impl Core {
     /// Searches and sleeps until there is a task; returns `None` when the pool stops and no task is left.
     #[cold]
     fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        let task = self.find_task(hooks);
+        if is_recording() && task.is_some() {
+            // Its end is noted when this worker looks up, which comes before the next turn.
+            self.pulse.note(FlightEventKind::TurnBegins);
+            self.turn.look_by(0);
+        }
+        task
+    }
+
+    fn find_task(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
         self.pulse.show_turns(self.turns.get());
         self.pulse.rest();
         let sleep = &self.pool.sleep;
@@ -376,6 +422,9 @@ impl Core {
             }
             self.with_absence(Absence::ends);
             self.pulse.falls_asleep();
+            if is_recording() {
+                self.pulse.note(FlightEventKind::FallsAsleep);
+            }
             let slept = sleep.fall_asleep(
                 self.place,
                 self.searching.take(),
@@ -384,6 +433,9 @@ impl Core {
                 || self.pool.is_stopping(),
             );
             self.pulse.wakes();
+            if is_recording() {
+                self.pulse.note(FlightEventKind::Wakes);
+            }
             self.searching.set(true);
             hooks.resume();
             self.after_sleep(slept);
@@ -483,6 +535,9 @@ impl Core {
                 match self.pool.stealers[victim].steal_batch_and_pop(&self.deque) {
                     Steal::Success(task) => {
                         self.pulse.count_steal();
+                        if is_recording() {
+                            self.pulse.note(FlightEventKind::Steals);
+                        }
                         // The rest of the batch lies in this worker's deque now.
                         self.untold.set(true);
                         return Some(task);

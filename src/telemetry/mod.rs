@@ -10,6 +10,8 @@
 
 pub(crate) mod actor_filter; // the walk over the actors
 pub(crate) mod families; // what exporters show
+#[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
+pub(crate) mod flight_recorder; // what the workers do for a while
 pub(crate) mod histogram;
 pub(crate) mod openmetrics;
 pub(crate) mod router_stats;

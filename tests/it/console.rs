@@ -419,3 +419,108 @@ fn the_end_of_the_system_ends_open_connections() {
     assert!(TcpStream::connect(address(&server)).is_err());
     assert_eq!(server.connections(), 0);
 }
+
+/// Sends itself a message for each one that it handles, until it is told to end.
+struct Restless;
+
+impl Actor for Restless {
+    type Message = bool;
+    fn receive(&mut self, goes_on: bool, ctx: &mut Context<bool>) -> HandlerResult {
+        match goes_on {
+            true => ctx.me().tell(true),
+            false => ctx.stop(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_trace_has_the_turns_of_busy_and_idle_workers() {
+    let clock = ManualClock::new();
+    let system = System::builder("traced")
+        .clock(clock.clone())
+        .dispatcher("default", Dispatcher::work_stealing().threads(2))
+        .build()
+        .unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    // One worker is never idle; the other has a few messages now and then.
+    let restless = system.actor("restless").class("without rest").spawn(|| Restless).unwrap();
+    restless.tell(true);
+    let now_and_then = system.actor("now-and-then").spawn(|| Waits).unwrap();
+    let client = std::thread::spawn({
+        let server = server.clone();
+        move || get(&server, "/trace?seconds=1")
+    });
+    let mut sent = 0;
+    while !client.is_finished() {
+        (0..3).for_each(|_| now_and_then.tell(None));
+        sent += 3;
+        wait_until(|| now_and_then.untyped().unwrap().handled() == sent);
+        clock.advance(Duration::from_millis(5));
+    }
+    restless.tell(false);
+    let answer = client.join().unwrap();
+    assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+    let page: Value = serde_json::from_str(&answer.page).unwrap();
+    let events = page["traceEvents"].as_array().unwrap();
+    let kind = |event: &Value, kind: &str| event["cat"].as_str() == Some(kind);
+    let of_actor = |path: &str| {
+        let turns = events.iter().filter(|event| kind(event, "turn") && event["name"].as_str() == Some(path));
+        turns.map(|turn| turn["args"]["messages"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let (busy, idle) = (of_actor("/user/restless"), of_actor("/user/now-and-then"));
+    assert!(busy.iter().all(|messages| *messages == 64), "each turn uses its throughput: {busy:?}");
+    assert!(busy.len() > 10 && idle.iter().sum::<u64>() > 10, "{} turns, {idle:?}", busy.len());
+    assert!(idle.iter().sum::<u64>() <= sent);
+    let of_class = events.iter().find(|event| event["name"].as_str() == Some("/user/restless")).unwrap();
+    assert_eq!(of_class["args"]["class"], "without rest");
+    let length = page["otherData"]["seconds"].as_f64().unwrap() * 1e6;
+    for tid in 1..=2 {
+        let name = events.iter().find(|event| event["ph"] == "M" && event["tid"].as_u64() == Some(tid));
+        assert!(name.unwrap()["args"]["name"].as_str().unwrap().contains("default"), "{name:?}");
+        // A worker does one thing at a time.
+        let mut spans: Vec<(f64, f64)> = events
+            .iter()
+            .filter(|event| event["ph"] == "X" && event["tid"].as_u64() == Some(tid))
+            .map(|event| (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap()))
+            .collect();
+        spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+        assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 0.001), "{spans:?}");
+        assert!(spans.iter().map(|(_, length)| length).sum::<f64>() <= length);
+    }
+    // Nothing goes on when the recording is over: a new one begins from nothing.
+    wait_until(|| restless.is_closed());
+    ends_balanced(system);
+}
+
+#[test]
+fn one_trace_is_recorded_at_a_time() {
+    let clock = ManualClock::new();
+    let system = System::builder("traces").clock(clock.clone()).build().unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let mut clients: Vec<_> = (0..2)
+        .map(|_| {
+            let server = server.clone();
+            std::thread::spawn(move || get(&server, "/trace").status)
+        })
+        .collect();
+    // While the clock stands, no recording ends.
+    wait_until(|| clients.iter().any(|client| client.is_finished()));
+    let refused = clients.iter().position(|client| client.is_finished()).unwrap();
+    assert_eq!(clients.remove(refused).join().unwrap(), 409);
+    while !clients[0].is_finished() {
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(clients.remove(0).join().unwrap(), 200);
+    assert_eq!(send(&server, "HEAD /trace HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 200);
+    for seconds in ["0", "31", "-1", "x", "1.5"] {
+        assert_eq!(get(&server, &format!("/trace?seconds={seconds}")).status, 400, "{seconds}");
+    }
+    // The end of the system ends a recording.
+    let mut client = connect(&server);
+    let accepted = server.accepted();
+    client.write_all(b"GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    wait_until(|| server.accepted() >= accepted);
+    ends_balanced(system);
+    assert_eq!(client.read_to_end(&mut Vec::new()).unwrap_or(0), 0);
+}
