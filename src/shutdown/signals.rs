@@ -1,4 +1,4 @@
-//! Signals of the operating system that begin a shutdown.
+//! Signals of the operating system: those that begin a shutdown, and how any part of the engine listens to others.
 
 use crate::core::system::SystemRef;
 use crate::scheduler::affinity::unpinned;
@@ -12,6 +12,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 #[cfg(not(windows))]
 use signal_hook::iterator::Signals;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc as StdArc;
 
@@ -42,87 +44,100 @@ impl CoordinatedShutdown {
     ///
     /// If the operating system refuses the handler or a thread; or if the system has ended.
     pub fn on_signals(&self) -> io::Result<()> {
-        let defaults = defaults()?;
-        let mut signals = Signals::new(SIGNALS)?;
-        let handle = signals.handle();
         let core = StdArc::downgrade(self.system.core());
-        let listen = move || {
-            let mut has_begun = false;
-            for signal in signals.forever() {
-                if has_begun {
-                    // The second signal asks for an immediate end.
-                    let _ = signal_hook::low_level::emulate_default_handler(signal);
-                }
-                let Some(core) = core.upgrade() else { return };
+        let mut has_begun = false;
+        let begin = move |signal| {
+            if has_begun {
+                // The second signal asks for an immediate end.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+            if let Some(core) = core.upgrade() {
                 // The run goes on by itself.
                 drop(SystemRef::new(core).coordinated_shutdown().run(ShutdownReason::Signal(signal)));
                 has_begun = true;
             }
         };
-        thread::Builder::new().name("pointsman-signals".to_owned()).spawn(unpinned(listen))?;
-        // Registered last: as long as a call may fail, a signal keeps its earlier effect.
-        let listener = Listener::new(defaults);
-        let close = handle.clone();
-        let at_the_end = move || {
-            drop(listener);
-            close.close();
-        };
-        self.system.on_termination(at_the_end).map_err(|ended| {
-            handle.close();
-            io::Error::other(ended)
-        })
+        listen(&self.system, "pointsman-signals", &SIGNALS, begin)
     }
+}
+
+/// Calls `on_signal` for each of these signals that comes until the actors of the system have ended, on a thread of its
+/// own. When no system listens to a signal any more, the signal has its default effect again.
+///
+/// # Errors
+///
+/// As [`CoordinatedShutdown::on_signals`].
+pub(crate) fn listen(
+    system: &SystemRef,
+    thread_name: &str,
+    signals: &[i32],
+    mut on_signal: impl FnMut(i32) + Send + 'static,
+) -> io::Result<()> {
+    signals.iter().try_for_each(|signal| default_effect(*signal))?;
+    let mut coming = Signals::new(signals.iter().copied())?;
+    let handle = coming.handle();
+    let listen = move || coming.forever().for_each(&mut on_signal);
+    thread::Builder::new().name(thread_name.to_owned()).spawn(unpinned(listen))?;
+    // Registered last: as long as a call may fail, a signal keeps its earlier effect.
+    let listeners: Vec<Listener> = signals.iter().map(|signal| Listener::new(*signal)).collect();
+    let close = handle.clone();
+    let at_the_end = move || {
+        drop(listeners);
+        close.close();
+    };
+    system.on_termination(at_the_end).map_err(|ended| {
+        handle.close();
+        io::Error::other(ended)
+    })
 }
 
 const SIGNALS: [i32; 2] = [SIGTERM, SIGINT];
 
-/// The listeners of the whole process, since signals are for the process.
+/// The listeners to a signal in the whole process, since signals are for the process.
 struct Listeners {
     /// Systems that listen and have not ended.
     count: usize,
-    /// Whether no system listens. Read by the handlers with the default effect, which stay in place for good.
-    are_none: Option<StdArc<AtomicBool>>,
+    /// Whether no system listens. Read by the handler with the default effect, which stays in place for good.
+    are_none: StdArc<AtomicBool>,
 }
 
 process_wide! {
-    static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners { count: 0, are_none: None });
+    static LISTENERS: Mutex<BTreeMap<i32, Listeners>> = Mutex::new(BTreeMap::new());
 }
 
-/// Registers handlers that have the default effect whenever no system listens: each registration for a signal takes the
+/// Registers a handler that has the default effect whenever no system listens: each registration for a signal takes the
 /// default effect away.
-fn defaults() -> io::Result<StdArc<AtomicBool>> {
-    let mut listeners = lock(&LISTENERS);
-    if let Some(are_none) = &listeners.are_none {
-        return Ok(are_none.clone());
-    }
-    let are_none = StdArc::new(AtomicBool::new(true));
-    for signal in SIGNALS {
+fn default_effect(signal: i32) -> io::Result<()> {
+    if let Entry::Vacant(entry) = lock(&LISTENERS).entry(signal) {
+        let are_none = StdArc::new(AtomicBool::new(true));
         flag::register_conditional_default(signal, are_none.clone())?;
+        entry.insert(Listeners { count: 0, are_none });
     }
-    listeners.are_none = Some(are_none.clone());
-    Ok(are_none)
+    Ok(())
 }
 
 /// Counted for as long as it lives.
 struct Listener {
-    are_none: StdArc<AtomicBool>,
+    signal: i32,
 }
 
 impl Listener {
-    fn new(are_none: StdArc<AtomicBool>) -> Self {
-        let mut listeners = lock(&LISTENERS);
-        listeners.count += 1;
-        // Ordering: Relaxed; a signal that comes at this moment is taken the one way or the other.
-        are_none.store(false, Ordering::Relaxed);
-        Self { are_none }
+    fn new(signal: i32) -> Self {
+        Self::count(signal, |count| count + 1);
+        Self { signal }
+    }
+
+    fn count(signal: i32, change: impl FnOnce(usize) -> usize) {
+        if let Some(listeners) = lock(&LISTENERS).get_mut(&signal) {
+            listeners.count = change(listeners.count);
+            // Ordering: Relaxed; a signal that comes at this moment is taken the one way or the other.
+            listeners.are_none.store(listeners.count == 0, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut listeners = lock(&LISTENERS);
-        listeners.count -= 1;
-        // Ordering: Relaxed; as in `new`.
-        self.are_none.store(listeners.count == 0, Ordering::Relaxed);
+        Self::count(self.signal, |count| count - 1);
     }
 }
