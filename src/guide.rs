@@ -8,7 +8,7 @@
 //! | | [`goakt`]: routers for those who come from GoAkt | [`latency`]: what `spin`, `throughput` and `pin_to` buy |
 //! | | | [`glossary`]: the terms of this engine, and all ways to end |
 //! | [`tokio`]: actors beside an async runtime | [`telemetry`]: what a running system tells of itself | [`net`]: sockets of a service |
-//! | [`actix`]: from actix, with code before and after | | [`models`]: code of yours, checked by loom |
+//! | [`actix`]: from actix, with code before and after | [`elfo`]: system groups, for those who come from elfo | [`models`]: code of yours, checked by loom |
 //!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
@@ -58,6 +58,9 @@ pub mod tokio {}
 
 #[doc = include_str!("guide/actix.md")]
 pub mod actix {}
+
+#[doc = include_str!("guide/elfo.md")]
+pub mod elfo {}
 
 #[doc = include_str!("guide/models.md")]
 pub mod models {}

@@ -161,6 +161,8 @@ pub mod config;
 pub mod console;
 mod core;
 pub mod dispatch;
+#[cfg(not(pointsman_loom))]
+pub mod dump;
 mod failure;
 pub mod group;
 #[cfg(not(pointsman_loom))]

@@ -26,6 +26,7 @@ use crate::group::state::{ConfigHooks, Copy, Created, GroupState, Parts, Termina
 use crate::group::status::Statuses;
 use crate::group::supervision::GroupSupervisor;
 use crate::group::to_keys::ToGroup;
+use crate::group::validate_config::AsksToValidate;
 use crate::mailbox::kind::MailboxChoice;
 use crate::util::panic::{Guarded, drop_guarded};
 use std::fmt;
@@ -239,6 +240,7 @@ impl GroupBuilder {
             while_restarting: WhileRestarting::default(),
             termination: Termination::Closing,
             configured: None,
+            asks_to_validate: None,
             shard_count: SHARDS,
             only: None,
         }
@@ -294,6 +296,7 @@ pub struct GroupPlan<M: Send + 'static, K: GroupKey> {
     while_restarting: WhileRestarting,
     termination: Termination<M>,
     pub(crate) configured: Option<Box<dyn ConfigHooks<M, K>>>,
+    pub(crate) asks_to_validate: Option<AsksToValidate<M>>,
     shard_count: usize,
     /// The key of a group of a single actor.
     only: Option<K>,
@@ -414,6 +417,7 @@ impl<M: Send + 'static, K: GroupKey> GroupPlan<M, K> {
             while_restarting: self.while_restarting,
             termination: self.termination,
             configured: self.configured,
+            asks_to_validate: self.asks_to_validate,
             shard_count: self.shard_count,
             only: self.only,
         };

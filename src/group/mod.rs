@@ -42,6 +42,7 @@
 // * `status.rs` keeps the statuses of actors and tells subscribers, and `subscribe.rs` adds subscribers.
 // * `self_report.rs` lets an actor set its own status and restart policy.
 // * `config.rs` is a group's section of the configuration, and `config_hooks.rs` lets a group follow it.
+// * `validate_config.rs` asks actors whether they could follow a section.
 
 pub(crate) mod builder;
 pub(crate) mod group;
@@ -68,6 +69,7 @@ pub(crate) mod subscribe;
 pub(crate) mod self_report;
 pub(crate) mod config;
 pub(crate) mod config_hooks;
+pub(crate) mod validate_config;
 
 pub use crate::group::builder::{GroupBuilder, GroupPlan, Singleton};
 pub use crate::group::config::GroupConfig;
@@ -78,4 +80,5 @@ pub use crate::group::key_route::KeyRoute;
 pub use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 pub use crate::group::router_state::RouterState;
 pub use crate::group::status::{ActorStatus, StatusReport};
+pub use crate::group::validate_config::ValidateConfig;
 pub use crate::settings::setting_error::SettingError;

@@ -17,6 +17,7 @@ use crate::group::pending_restarts::PendingRestarts;
 use crate::group::restart_policy::{RestartPolicy, WhileRestarting};
 use crate::group::status::Statuses;
 use crate::group::successors::KeySuccessors;
+use crate::group::validate_config::AsksToValidate;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, HashMap, Mutex, lock};
 use crate::util::panic::drop_guarded;
@@ -48,6 +49,7 @@ pub(crate) struct GroupState<M: Send + 'static, K: GroupKey> {
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn ConfigHooks<M, K>>>,
+    pub asks_to_validate: Option<AsksToValidate<M>>,
     /// The key of a group of a single actor, which a configuration mounts.
     pub only: Option<K>,
     /// The number of names that tell keys apart which print alike.
@@ -94,6 +96,7 @@ pub(crate) struct Parts<M: Send + 'static, K: GroupKey> {
     pub while_restarting: WhileRestarting,
     pub termination: Termination<M>,
     pub configured: Option<Box<dyn ConfigHooks<M, K>>>,
+    pub asks_to_validate: Option<AsksToValidate<M>>,
     pub shard_count: usize,
     pub only: Option<K>,
 }
@@ -144,6 +147,7 @@ impl<M: Send + 'static, K: GroupKey> GroupState<M, K> {
             while_restarting: parts.while_restarting,
             termination: parts.termination,
             configured: parts.configured,
+            asks_to_validate: parts.asks_to_validate,
             only: parts.only,
             twins: AtomicUsize::new(0),
             phase: AtomicU8::new(GroupPhase::Open as u8),

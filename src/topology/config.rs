@@ -47,7 +47,12 @@ pub(crate) struct Change {
 
 /// Gives each group its section, or gives no group anything. Returns for each group whether it follows its section now:
 /// a group that panics does not, and keeps no other group from its section.
-pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
+///
+/// `validate` runs when all groups can follow their sections, and before any group does.
+pub(crate) fn give(
+    changes: &[Change],
+    validate: impl FnOnce(&[Change]) -> Result<(), TopologyError>,
+) -> Result<Vec<bool>, TopologyError> {
     let mut rejections = Vec::new();
     let mut prepared = Vec::with_capacity(changes.len());
     for change in changes {
@@ -57,10 +62,14 @@ pub(crate) fn give(changes: &[Change]) -> Result<Vec<bool>, TopologyError> {
             Err(reason) => rejections.push((change.name.clone(), reason)),
         }
     }
-    if !rejections.is_empty() {
+    let validated = match rejections.is_empty() {
+        true => validate(changes),
+        false => Err(TopologyError::Rejected { rejections }),
+    };
+    if let Err(error) = validated {
         // The decoded values are the user's.
         prepared.into_iter().for_each(drop_guarded);
-        return Err(TopologyError::Rejected { rejections });
+        return Err(error);
     }
     let update = |(change, update): (&Change, Box<dyn FnOnce() + '_>)| {
         let updated = guarded(|| {
@@ -92,9 +101,10 @@ impl Topology {
     /// Gives the groups a new configuration: the sections `[topology.<name>]` of this text. The text is the whole
     /// configuration, not a change of it.
     ///
-    /// The configuration goes to the groups in two phases: each group validates its section, and only if no group
-    /// rejects do all groups get their sections. A group whose section has not changed is left out of both phases,
-    /// unless `force` is set. A group without a section has an empty section. A keyed group without
+    /// The configuration goes to the groups in two phases: each group validates its section, and then its actors do,
+    /// where [they are asked](crate::group::GroupPlan::validated_by_actors). Only if none refuses do all groups get their
+    /// sections. A group whose section has not changed is left out of both phases. With `force` no group is left out, and
+    /// no actor is asked; nor is an actor asked about the first configuration. A group without a section has an empty section. A keyed group without
     /// [`config`](crate::group::GroupPlan::config) looks at nothing in its section.
     ///
     /// An [entrypoint](super::DeclaredGroup::entrypoint) may call this from the moment on at which it gets its own, empty
@@ -109,7 +119,9 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Rejected`] with the reasons of all groups that reject: then no group has got anything.
+    /// [`TopologyError::Rejected`] with the reasons of all groups that reject, and [`TopologyError::Refused`] with those
+    /// of all actors: then no group has got anything. [`TopologyError::MustNotWait`] on a thread that must not wait for
+    /// the actors that are asked.
     /// [`TopologyError::Syntax`], [`TopologyError::UnknownSection`]; [`TopologyError::NotStarted`] unless
     /// [`start`](Self::start) is running or has succeeded; [`TopologyError::Busy`] while another configuration is under
     /// way.

@@ -1,5 +1,6 @@
 //! A topology error says what is wrong with a topology.
 
+use crate::path::actor_path::ActorPath;
 use crate::path::error::NameError;
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
@@ -58,6 +59,14 @@ pub enum TopologyError {
         /// The names of the groups that reject, each with the reason that the group gives, in the order of declaration.
         rejections: Vec<(String, String)>,
     },
+    /// Actors refuse the sections of their groups: no group has got its section.
+    Refused {
+        /// The refusals, by the order of declaration of the groups.
+        refusals: Vec<ConfigRefusal>,
+    },
+    /// Actors validate the configuration, and this thread must not wait for them: it runs an actor, a timer, or
+    /// another part of the engine.
+    MustNotWait,
 }
 
 impl fmt::Display for TopologyError {
@@ -90,6 +99,17 @@ impl fmt::Display for TopologyError {
             Self::UnknownSection { name, known } => {
                 write!(f, "section `topology.{name}`: no group has this name, choose one of {known:?}")
             }
+            Self::Refused { refusals } => {
+                f.write_str("configuration refused")?;
+                for (number, refusal) in refusals.iter().enumerate() {
+                    write!(f, "{} {refusal}", if number == 0 { ':' } else { ';' })?;
+                }
+                Ok(())
+            }
+            Self::MustNotWait => f.write_str(
+                "actors validate the configuration, and this thread must not wait for them: reconfigure from another \
+                 thread, in an actor by `pipe_blocking_to_self`",
+            ),
             Self::Rejected { rejections } => {
                 f.write_str("configuration rejected")?;
                 for (number, (group, reason)) in rejections.iter().enumerate() {
@@ -115,5 +135,23 @@ debug_by_display! { TopologyError }
 impl From<NameError> for TopologyError {
     fn from(error: NameError) -> Self {
         Self::Name(error)
+    }
+}
+
+/// The refusal of an actor to follow a new configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigRefusal {
+    /// The group whose section the actor refuses.
+    pub group: String,
+    /// The path of the actor.
+    pub actor: ActorPath,
+    /// The text of the actor, or the reason why it has not answered.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`topology.{}`: actor {}: {}", self.group, self.actor, self.reason)
     }
 }

@@ -1,11 +1,13 @@
 //! A member is the part behind a group that its topology starts, configures and ends.
 
+use crate::ask::reply::Call;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::group::config::GroupConfig;
 use crate::group::group::Group;
 use crate::group::key::GroupKey;
 use crate::group::status::{StatusReport, reports_to};
+use crate::group::validate_config::ValidateConfig;
 use crate::routing::head::messages::Drain;
 use crate::routing::router::Router;
 use crate::topology::config::log_failure;
@@ -67,6 +69,12 @@ pub trait GroupMember: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns the actors that are to validate a change of the configuration themselves, after the group has: each is
+    /// asked by a [`ValidateConfig`] request, and may refuse. By default there are none.
+    fn validators(&self) -> Vec<ActorRef<Call<ValidateConfig>>> {
+        Vec::new()
+    }
+
     /// Follows the configuration from now on, in its second phase: no group has rejected its section. If this panics,
     /// the group gets the next configuration in any case.
     fn update(&self, config: &GroupConfig) {
@@ -90,6 +98,12 @@ pub trait GroupMember: Send + Sync + 'static {
 
     /// Returns the present actors of the group.
     fn actors(&self) -> Vec<AnyActorRef>;
+
+    /// Returns the actors that a pinger asks whether they are alive.
+    #[doc(hidden)]
+    fn pinged(&self) -> Vec<AnyActorRef> {
+        self.actors()
+    }
 
     /// Subscribes an actor to the statuses of the group's actors, under this name of the group. By default the
     /// subscriber is told nothing.
@@ -138,6 +152,13 @@ impl<D: Send + 'static> GroupMember for Router<D> {
     fn actors(&self) -> Vec<AnyActorRef> {
         self.watched().into_iter().collect()
     }
+
+    /// The routees that a pool has made are children of the head.
+    fn pinged(&self) -> Vec<AnyActorRef> {
+        let Some(head) = self.watched() else { return Vec::new() };
+        let routees = head.core().children.all();
+        std::iter::once(head).chain(routees).collect()
+    }
 }
 
 impl<M: Send + 'static, K: GroupKey> From<Group<M, K>> for ActorRef<M> {
@@ -149,6 +170,10 @@ impl<M: Send + 'static, K: GroupKey> From<Group<M, K>> for ActorRef<M> {
 impl<M: Send + 'static, K: GroupKey> GroupMember for Group<M, K> {
     fn validate(&self, config: &GroupConfig) -> Result<(), String> {
         self.prepare_config(config).map(drop)
+    }
+
+    fn validators(&self) -> Vec<ActorRef<Call<ValidateConfig>>> {
+        Group::validators(self)
     }
 
     fn update(&self, config: &GroupConfig) {

@@ -10,15 +10,19 @@ use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use crate::time::no_system::NO_SYSTEM;
 use crate::topology::config::{Change, Sections, give};
 use crate::topology::error::TopologyError;
+use crate::topology::group_outlets::{GroupOutlets, RoutedType};
 use crate::topology::member::GroupMember;
 use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
+use crate::topology::shown_route::Shows;
 use crate::topology::start::StartState;
+use crate::topology::validation::VALIDATION_LIMIT;
 use crate::topology::wraps::Wraps;
 use crate::util::panic::Guarded;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc as StdArc;
+use std::time::Duration;
 
 /// A topology names the groups of a service, and the routes between them.
 ///
@@ -92,6 +96,8 @@ pub(crate) struct Shared {
     system: SystemRef,
     groups: Mutex<Vec<Entry>>,
     pub course: StartState,
+    /// How long actors have to validate a configuration.
+    validation_limit: Mutex<Duration>,
 }
 
 /// An entry keeps the data of a declared group.
@@ -138,8 +144,12 @@ impl SystemRef {
 impl Topology {
     /// Returns a topology without groups.
     pub fn new(system: &SystemRef) -> Self {
-        let shared =
-            Shared { system: system.clone(), groups: Mutex::new(Vec::new()), course: StartState::new() };
+        let shared = Shared {
+            system: system.clone(),
+            groups: Mutex::new(Vec::new()),
+            course: StartState::new(),
+            validation_limit: Mutex::new(VALIDATION_LIMIT),
+        };
         Self { shared: StdArc::new(shared) }
     }
 
@@ -170,8 +180,9 @@ impl Topology {
             routes: Vec::new(),
         });
         drop(groups);
+        let outlets = GroupOutlets::new(name.clone(), self.shared.system.clone());
         let mount_point = StdArc::new(MountPoint { name, group: OnceLock::new() });
-        Ok(DeclaredGroup { topology: self.clone(), index, mount_point, drafts: Mutex::default() })
+        Ok(DeclaredGroup { topology: self.clone(), index, mount_point, outlets, drafts: Mutex::default() })
     }
 
     pub(crate) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
@@ -190,13 +201,15 @@ impl Topology {
         &self,
         part: impl Fn(&Entry) -> Option<GroupConfig>,
     ) -> Result<Vec<String>, TopologyError> {
-        self.give_to_indexed(|_, entry| part(entry))
+        self.give_to_indexed(|_, entry| part(entry), |_| Ok(()))
     }
 
-    /// As [`give_to`](Self::give_to); `part` gets the group's index, too.
+    /// As [`give_to`](Self::give_to); `part` gets the group's index, too, and `validate` has the last word before any
+    /// group changes.
     pub(crate) fn give_to_indexed(
         &self,
         part: impl Fn(usize, &Entry) -> Option<GroupConfig>,
+        validate: impl FnOnce(&[Change]) -> Result<(), TopologyError>,
     ) -> Result<Vec<String>, TopologyError> {
         let (indices, changes): (Vec<usize>, Vec<Change>) = {
             let groups = lock(&self.shared.groups);
@@ -207,7 +220,7 @@ impl Topology {
             groups.iter().enumerate().filter_map(change).unzip()
         };
         // The lock is not held: this is user code.
-        let done = give(&changes)?;
+        let done = give(&changes, validate)?;
         let mut groups = lock(&self.shared.groups);
         let mut names = Vec::new();
         for ((index, change), is_done) in indices.into_iter().zip(changes).zip(done) {
@@ -218,6 +231,18 @@ impl Topology {
             }
         }
         Ok(names)
+    }
+
+    /// Sets how long actors have to answer when they are asked to
+    /// [validate](crate::group::GroupPlan::validated_by_actors) a configuration, by the system's clock; 5 s by default.
+    /// An actor that does not answer in time refuses.
+    pub fn validate_within(&self, limit: Duration) -> &Self {
+        *lock(&self.shared.validation_limit) = limit;
+        self
+    }
+
+    pub(crate) fn validation_limit(&self) -> Duration {
+        *lock(&self.shared.validation_limit)
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -321,6 +346,7 @@ pub struct DeclaredGroup<D> {
     topology: Topology,
     index: usize,
     mount_point: StdArc<MountPoint<D>>,
+    outlets: GroupOutlets,
     /// A `Draft<M>` for each type of message that the group routes, by the type.
     drafts: Mutex<HashMap<TypeId, Box<dyn AnyDraft>>>,
 }
@@ -329,14 +355,16 @@ pub struct DeclaredGroup<D> {
 struct Draft<M: Send + 'static> {
     table: StdArc<Table<M>>,
     routes: Routes<M>,
+    /// Shows each message on its way.
+    shows: Option<Shows<M>>,
 }
 
 /// This trait hides the type of message of a [`Draft`].
 trait AnyDraft: Send {
     fn as_any(&mut self) -> &mut dyn Any;
 
-    /// Publishes the table.
-    fn fix(self: Box<Self>);
+    /// Publishes the table of the group with this path. Returns the type, if it has a route.
+    fn fix(self: Box<Self>, path: &str) -> Option<RoutedType>;
 }
 
 impl<M: Send + 'static> AnyDraft for Draft<M> {
@@ -344,10 +372,13 @@ impl<M: Send + 'static> AnyDraft for Draft<M> {
         self
     }
 
-    fn fix(self: Box<Self>) {
-        let Self { table, routes } = *self;
+    fn fix(self: Box<Self>, path: &str) -> Option<RoutedType> {
+        let Self { table, routes, shows } = *self;
+        let routes = shows.iter().fold(routes, |routes, shows| routes.shown(path, shows));
+        let is_routed = !routes.list.is_empty();
         let unfixed = table.routes.set(routes).is_ok();
         debug_assert!(unfixed, "a handle is consumed by its mount");
+        is_routed.then(|| RoutedType::of(table))
     }
 }
 
@@ -548,6 +579,20 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         Outlet { table: self.with_draft(|draft: &mut Draft<M>| draft.table.clone()) }
     }
 
+    /// Returns the outlets of all types in a single object, which an actor of this group keeps in a single field. It
+    /// leads nowhere until the group is mounted.
+    pub fn outlets(&self) -> GroupOutlets {
+        self.outlets.clone()
+    }
+
+    /// Shows each message of type `M` that leaves by this group's routes.
+    #[cfg(not(pointsman_loom))]
+    pub(crate) fn show<M: Send + 'static>(&self, shows: Shows<M>) {
+        // What it replaces is the user's, and is dropped without the lock.
+        let before = self.with_draft(|draft: &mut Draft<M>| draft.shows.replace(shows));
+        drop(before);
+    }
+
     fn with_draft<M: Send + 'static, R>(&self, change: impl FnOnce(&mut Draft<M>) -> R) -> R {
         let mut drafts = lock(&self.drafts);
         let draft = drafts.entry(TypeId::of::<M>()).or_insert_with(|| {
@@ -557,7 +602,7 @@ impl<D: Send + 'static> DeclaredGroup<D> {
                 routes: OnceLock::new(),
             };
             let routes = Routes { list: Vec::new(), clone: None };
-            Box::new(Draft::<M> { table: StdArc::new(table), routes })
+            Box::new(Draft::<M> { table: StdArc::new(table), routes, shows: None })
         });
         change(draft.as_any().downcast_mut().expect("kept by its type"))
     }
@@ -570,10 +615,11 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     where
         G: GroupMember + Clone + Into<ActorRef<D>>,
     {
-        let Self { topology, index, mount_point, drafts } = self;
+        let Self { topology, index, mount_point, outlets, drafts } = self;
         let drafts = drafts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        drafts.into_values().for_each(|draft| draft.fix());
         let (reference, member): (ActorRef<D>, _) = (group.clone().into(), StdArc::new(group.clone()));
+        let path = reference.path().to_string();
+        outlets.fix(drafts.into_values().filter_map(|draft| draft.fix(&path)).collect());
         let unmounted = mount_point.group.set(reference.clone()).is_ok();
         debug_assert!(unmounted, "a handle is consumed by its mount");
         topology.change(index, |entry| entry.member = Some(member));

@@ -8,6 +8,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::topology::config::{ConfiguredGroups, Sections};
 use crate::topology::error::TopologyError;
 use crate::topology::plan::{Entry, Shared, Topology};
+use crate::topology::validation::ask_actors;
 
 /// A course says how far a topology has come.
 pub(crate) struct StartState {
@@ -93,12 +94,16 @@ impl Topology {
     ///
     /// [`DeclaredGroup::entrypoint`]: super::DeclaredGroup::entrypoint
     pub fn start(&self) -> Result<(), TopologyError> {
+        self.start_with(&self.system().core().extensions.get::<ConfiguredGroups>().0)
+    }
+
+    /// Starts the groups, with these sections in the place of the sections of the system's configuration.
+    pub(crate) fn start_with(&self, sections: &Sections) -> Result<(), TopologyError> {
         let unmounted = self.unmounted();
         if !unmounted.is_empty() {
             return Err(TopologyError::Unmounted { groups: unmounted });
         }
         let starting = Starting::begin(self.shared())?;
-        let sections = &self.system().core().extensions.get::<ConfiguredGroups>().0;
         self.check_names(sections)?;
         self.give_to_entrypoints()?;
         let first = self.first_configuration(sections)?;
@@ -108,13 +113,20 @@ impl Topology {
         let deferred: Vec<_> =
             self.entries(|entries| entries.iter_mut().map(|entry| entry.deferred.take()).collect());
         let part = |name: &str| sections.get(name).cloned().unwrap_or_default();
-        self.give_to_indexed(|index, entry| match entry.is_entrypoint {
+        let given = |index: usize, entry: &Entry| match entry.is_entrypoint {
             true => deferred[index].clone(),
             false => gives.then(|| part(&entry.name)),
-        })?;
+        };
+        self.give_to_indexed(given, |_| Ok(()))?;
         configuring.done(gives);
         starting.done();
         Ok(())
+    }
+
+    /// Waits until no configuration is on its way.
+    #[cfg(all(feature = "config", feature = "signals", unix, not(pointsman_loom)))]
+    pub(crate) fn wait_while_busy(&self) {
+        drop(Configuring::behind_others(self.shared()));
     }
 
     fn unmounted(&self) -> Vec<String> {
@@ -148,10 +160,16 @@ impl Topology {
         let is_starting = |(index, entry): (usize, &Entry)| entry.is_starting.then_some(index);
         let starting: Vec<usize> =
             self.entries(|entries| entries.iter().enumerate().filter_map(is_starting).collect());
-        let changed = self.give_to_indexed(|index, entry| {
+        let part = |index: usize, entry: &Entry| {
             let part = sections.get(&*entry.name).cloned().unwrap_or_default();
             let is_due = !starting.contains(&index) && (force || entry.config.as_ref() != Some(&part));
             is_due.then_some(part)
+        };
+        // As in elfo, actors have no say about the first configuration.
+        let asks = !force && configuring.is_configured();
+        let changed = self.give_to_indexed(part, |changes| match asks {
+            true => ask_actors(changes, self.validation_limit()),
+            false => Ok(()),
         })?;
         self.entries(|entries| {
             for index in starting {

@@ -12,6 +12,8 @@ mod behavior;
 mod compile_errors;
 #[cfg(feature = "config")]
 mod configuration;
+#[cfg(all(feature = "config", feature = "macros", feature = "signals"))]
+mod configurers;
 #[cfg(feature = "console")]
 mod console;
 mod coordinated_shutdown;
@@ -19,6 +21,8 @@ mod dead_letters;
 mod debug;
 mod destructors;
 mod dispatchers;
+#[cfg(feature = "macros")]
+mod dumpers;
 mod error_texts;
 mod events;
 #[cfg(feature = "macros")]
@@ -59,6 +63,7 @@ mod net_drain;
 #[cfg(feature = "net")]
 mod net_memory;
 mod paths;
+mod pingers;
 mod pipe;
 mod polls_within;
 mod questions;
@@ -111,6 +116,8 @@ mod timers;
 mod topology;
 mod topology_control;
 mod topology_failures;
+#[cfg(feature = "macros")]
+mod topology_outlets;
 mod topology_routers;
 #[cfg(feature = "config")]
 mod topology_start;

@@ -19,7 +19,7 @@ const RANKS: &[&[&str]] = &[
     &["core"],
     &["ask", "telemetry"],
     &["actor"],
-    &["selection", "pattern", "net", "shutdown"],
+    &["selection", "pattern", "net", "shutdown", "dump"],
     &["console", "metrics_publisher", "routing"],
     &["group"],
     &["topology"],

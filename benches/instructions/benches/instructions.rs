@@ -14,6 +14,7 @@ use pointsman::routing::{
     Broadcast, ConsistentHashing, Random, RoundRobin, RouterValue, RoutingLogic, SmallestMailbox, TwoChoices,
 };
 use pointsman::telemetry::Telemetry;
+use pointsman::topology::{GroupOutlets, Wraps};
 
 const ROUTEES: usize = 8;
 
@@ -205,6 +206,91 @@ fn routed_by_value() {
     stage.end();
 }
 
+/// Types of messages of the kind of [`Words`].
+#[derive(Clone)]
+struct Typed<const NUMBER: usize>(Words);
+
+/// A group's message that carries every such type.
+struct Carrier(Words);
+
+/// A sink of them.
+struct TypedSink;
+
+impl Actor for TypedSink {
+    type Message = Carrier;
+    fn receive(&mut self, Carrier([number, _]): Carrier, _: &mut Context<Carrier>) -> HandlerResult {
+        std::hint::black_box(number);
+        Ok(())
+    }
+}
+
+impl<const NUMBER: usize> From<Typed<NUMBER>> for Carrier {
+    fn from(Typed(words): Typed<NUMBER>) -> Self {
+        Self(words)
+    }
+}
+
+impl<const NUMBER: usize> Wraps<Typed<NUMBER>> for Carrier {
+    fn give_back(self) -> Result<Typed<NUMBER>, Self> {
+        Ok(Typed(self.0))
+    }
+}
+
+/// Counts sends from an actor by the outlets of a group that routes one type, or eight.
+fn count_sends_of_group(types: usize, send: impl Fn(&GroupOutlets, u64) + Send + Clone + 'static) {
+    let stage = Stage::new();
+    let topology = stage.system.topology();
+    let (from, to) =
+        (topology.local::<Words>("from").expect("a free name"), topology.local("to").expect("a free name"));
+    from.route_all_to::<Typed<0>, Carrier>(&to);
+    if types == 8 {
+        from.route_all_to::<Typed<1>, _>(&to)
+            .route_all_to::<Typed<2>, _>(&to)
+            .route_all_to::<Typed<3>, _>(&to);
+        from.route_all_to::<Typed<4>, _>(&to)
+            .route_all_to::<Typed<5>, _>(&to)
+            .route_all_to::<Typed<6>, _>(&to);
+        from.route_all_to::<Typed<7>, _>(&to);
+    }
+    let outlets = from.outlets();
+    let sink = to.mount(&stage.system.spawn(|| TypedSink).expect("the system lives"));
+    from.mount(&ActorRef::from_fn(|_: Words| {}));
+    for count in [false, true] {
+        let (outlets, send, sink) = (outlets.clone(), send.clone(), sink.clone());
+        stage.run(move |_| {
+            sink.tell(Carrier([0, 0]));
+            let sends = || (0..OPERATIONS).for_each(|number| send(&outlets, number));
+            if count { counted(sends) } else { sends() }
+        });
+    }
+    stage.end();
+}
+
+// The outlet is kept: the base of the next two.
+#[library_benchmark]
+fn sent_by_outlet() {
+    let kept = std::sync::OnceLock::new();
+    let kept = std::sync::Arc::new(kept);
+    count_sends_of_group(8, move |outlets, number| {
+        let outlet = kept.get_or_init(|| outlets.outlet::<Typed<0>>().expect("it is routed").clone());
+        outlet.try_send(Typed([number, number])).expect("the sink lives");
+    });
+}
+
+#[library_benchmark]
+fn sent_by_group_of_one_type() {
+    count_sends_of_group(1, |outlets, number| {
+        outlets.try_send(Typed::<0>([number, number])).expect("the sink lives");
+    });
+}
+
+#[library_benchmark]
+fn sent_by_group_of_eight_types() {
+    count_sends_of_group(8, |outlets, number| {
+        outlets.try_send(Typed::<0>([number, number])).expect("the sink lives");
+    });
+}
+
 #[library_benchmark]
 fn ask_from_actor() {
     let stage = Stage::new();
@@ -287,6 +373,9 @@ library_benchmark_group!(
         routed_broadcast,
         routed_balancing,
         routed_by_value,
+        sent_by_outlet,
+        sent_by_group_of_one_type,
+        sent_by_group_of_eight_types,
         ask_from_actor,
         ask_on_calling_thread,
         asker_on_calling_thread,

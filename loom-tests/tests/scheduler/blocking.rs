@@ -34,8 +34,8 @@ fn two_jobs_never_count_on_one_idle_thread() {
             Job::new(move |_| second_ran.wait())
         };
         let second = Job::new(move |_| second_ran.happens());
-        first.wake(|task| pool.schedule(task, |_, _| ()));
-        second.wake(|task| pool.schedule(task, |_, _| ()));
+        first.wake(|task| pool.schedule(task));
+        second.wake(|task| pool.schedule(task));
         pool.stop();
         pool.join().expect("not on a thread of the pool");
         assert_eq!((first.handled(), second.handled()), (1, 1));
@@ -51,9 +51,9 @@ fn no_job_is_stranded_at_the_bound() {
         let jobs = ran.clone().map(|ran| Job::new(move |_| ran.happens()));
         let other = {
             let (pool, job) = (pool.clone(), jobs[1].clone());
-            thread::spawn(move || job.wake(|task| pool.schedule(task, |_, _| ())))
+            thread::spawn(move || job.wake(|task| pool.schedule(task)))
         };
-        jobs[0].wake(|task| pool.schedule(task, |_, _| ()));
+        jobs[0].wake(|task| pool.schedule(task));
         // Before the stop, which would wake the thread.
         ran.iter().for_each(Event::wait);
         other.join().expect("no panic");
@@ -78,8 +78,8 @@ fn pinned_thread_parks_while_its_actor_is_woken() {
                 }
             })
         };
-        job.wake(|task| home.schedule(task, |_, _| ()));
-        job.wake(|task| home.schedule(task, |_, _| ()));
+        job.wake(|task| home.schedule(task));
+        job.wake(|task| home.schedule(task));
         // Before the release, which would wake the thread.
         ran.wait();
         home.release();
@@ -95,7 +95,7 @@ fn pinned_release_races_park() {
         let threads = PinnedThreads::start("model", 1, None).expect("good settings");
         let home = threads.new_placement().expect("a thread");
         let job = Job::new(|_| {});
-        job.wake(|task| home.schedule(task, |_, _| ()));
+        job.wake(|task| home.schedule(task));
         home.release();
         threads.join().expect("not on the thread");
         assert_eq!(job.handled(), 1);
