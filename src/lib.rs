@@ -169,6 +169,8 @@ pub mod group;
 pub mod guide;
 #[cfg(pointsman_mirror)]
 pub mod loom_hooks;
+#[cfg(not(pointsman_loom))]
+pub mod logs;
 pub mod mailbox;
 mod measure;
 #[cfg(all(feature = "metrics", not(pointsman_loom)))]

@@ -28,6 +28,7 @@ mod events;
 #[cfg(feature = "macros")]
 mod expired;
 mod goakt;
+mod group_loggers;
 #[cfg(feature = "macros")]
 mod hash_keys;
 mod hold;

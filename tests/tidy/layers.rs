@@ -19,7 +19,7 @@ const RANKS: &[&[&str]] = &[
     &["core"],
     &["ask", "telemetry"],
     &["actor"],
-    &["selection", "pattern", "net", "shutdown", "dump"],
+    &["selection", "pattern", "net", "shutdown", "dump", "logs"],
     &["console", "metrics_publisher", "routing"],
     &["group"],
     &["topology"],

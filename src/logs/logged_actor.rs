@@ -1,0 +1,83 @@
+//! A logged actor logs for its group while it handles messages.
+
+use crate::actor::actor::{Actor, HandlerResult};
+use crate::actor::context::Context;
+use crate::core::control::Terminated;
+use crate::core::strategy::Strategy;
+use crate::failure::Failure;
+use crate::logs::loggers::LogGroup;
+use crate::mailbox::kind::{Mailbox, MailboxRequirement};
+use std::fmt;
+
+/// An actor whose handlers and hooks log for a group. Made by [`LogGroup::actor`].
+///
+/// The actor behaves as the actor inside does, whose hooks and mailbox are its own. As any actor inside another, it
+/// cannot use [`Context::hold`] and [`Context::attach`](crate::Context::attach).
+pub struct Logged<A> {
+    actor: A,
+    group: LogGroup,
+}
+
+impl LogGroup {
+    /// Wraps an actor: the records that it logs in its handlers and hooks belong to this group. A recipe returns it, of an
+    /// actor, of the routees of a pool, or of a keyed group.
+    pub fn actor<A: Actor>(&self, actor: A) -> Logged<A> {
+        Logged { actor, group: self.clone() }
+    }
+}
+
+impl<A: Actor> Actor for Logged<A> {
+    type Message = A::Message;
+
+    fn receive(&mut self, message: A::Message, ctx: &mut Context<A::Message>) -> HandlerResult {
+        let _within = self.group.enter();
+        self.actor.receive(message, ctx)
+    }
+
+    fn started(&mut self, ctx: &mut Context<A::Message>) -> HandlerResult {
+        let _within = self.group.enter();
+        self.actor.started(ctx)
+    }
+
+    fn stopped(&mut self, ctx: &mut Context<A::Message>) {
+        let _within = self.group.enter();
+        self.actor.stopped(ctx);
+    }
+
+    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
+        let _within = self.group.enter();
+        self.actor.restarting(failure, ctx)
+    }
+
+    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
+        let _within = self.group.enter();
+        self.actor.restarted(failure, ctx)
+    }
+
+    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<A::Message>) -> HandlerResult {
+        let _within = self.group.enter();
+        self.actor.terminated(terminated, ctx)
+    }
+
+    fn influences_receive_timeout(&self, message: &A::Message) -> bool {
+        self.actor.influences_receive_timeout(message)
+    }
+
+    fn mailbox() -> Option<Mailbox> {
+        A::mailbox()
+    }
+
+    fn mailbox_requirement() -> Option<MailboxRequirement> {
+        A::mailbox_requirement()
+    }
+
+    fn supervision(&self) -> Strategy {
+        self.actor.supervision()
+    }
+}
+
+impl<A> fmt::Debug for Logged<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logged").field("group", &self.group.name()).finish_non_exhaustive()
+    }
+}
