@@ -3,6 +3,7 @@
 use crate::core::system::SystemRef;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock, per_thread};
+use crate::util::debug_by_display::debug_by_display;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -138,10 +139,10 @@ impl GroupLoggers {
     ///
     /// # Errors
     ///
-    /// If the process has a logger already.
-    pub fn install(&self) -> Result<(), log::SetLoggerError> {
+    /// [`LoggerExists`] if the process has a logger already.
+    pub fn install(&self) -> Result<(), LoggerExists> {
         // A logger lives as long as the process.
-        log::set_logger(Box::leak(Box::new(self.clone())))?;
+        log::set_logger(Box::leak(Box::new(self.clone()))).map_err(|_| LoggerExists)?;
         log::set_max_level(LevelFilter::Trace);
         Ok(())
     }
@@ -199,6 +200,23 @@ impl GroupLoggers {
         }
     }
 }
+
+/// The process has a logger already, so [`GroupLoggers::install`] has changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoggerExists;
+
+impl fmt::Display for LoggerExists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the process has a logger already: give that logger to `GroupLoggers::around` instead of installing it",
+        )
+    }
+}
+
+impl std::error::Error for LoggerExists {}
+
+debug_by_display! { LoggerExists }
 
 impl Log for GroupLoggers {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {

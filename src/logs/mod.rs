@@ -25,9 +25,9 @@
 //! #     fn log(&self, _: &log::Record<'_>) {}
 //! #     fn flush(&self) {}
 //! # }
-//! # let your_logger = Quiet;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let system = System::builder("bank").build()?;
+//! # let your_logger = Quiet;
 //! let loggers = GroupLoggers::around(&system, your_logger); // such as the one that env_logger builds
 //! loggers.install()?;
 //! let group = loggers.group("ledgers");
@@ -49,4 +49,4 @@ pub(crate) mod logged_actor;
 pub(crate) mod loggers;
 
 pub use crate::logs::logged_actor::Logged;
-pub use crate::logs::loggers::{GroupLoggers, LogGroup};
+pub use crate::logs::loggers::{GroupLoggers, LogGroup, LoggerExists};
