@@ -7,9 +7,11 @@ use std::str::FromStr;
 /// The scheme at the beginning of each written address.
 pub(crate) const SCHEME: &str = "pointsman";
 
-/// An address names a system in a path: `pointsman://shop`, or with host and port `pointsman://shop@10.0.0.7:25520`.
+/// An address names a system in a path: `pointsman://shop`, with host and port `pointsman://shop@10.0.0.7:25520`, or with
+/// the name of a node `pointsman://shop@n2`.
 ///
-/// A host is a name, an IPv4 address, or an IPv6 address in brackets.
+/// A host is a name, an IPv4 address, or an IPv6 address in brackets. The name of a node has 1 to 64 ASCII letters, digits,
+/// `_` and `-`, and begins with a letter or digit.
 ///
 /// ```
 /// use pointsman::path::SystemAddress;
@@ -18,13 +20,35 @@ pub(crate) const SCHEME: &str = "pointsman";
 /// let address = SystemAddress::remote("shop", "10.0.0.7", 25520)?;
 /// assert_eq!(address.to_string(), "pointsman://shop@10.0.0.7:25520");
 /// assert_eq!("pointsman://shop".parse::<SystemAddress>()?, SystemAddress::local("shop")?);
+/// assert_eq!("pointsman://shop@n2".parse::<SystemAddress>()?.node_name(), Some("n2"));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SystemAddress {
     system: Box<str>,
-    endpoint: Option<(Box<str>, u16)>,
+    endpoint: Endpoint,
+}
+
+/// Where the system is: the part of an address behind the `@`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Endpoint {
+    /// In the process at hand.
+    Local,
+    /// At a host and port.
+    Host(Box<str>, u16),
+    /// At a node of this name.
+    Node(Box<str>),
+}
+
+/// The longest name of a node, in bytes.
+const NODE_NAME_MAX: usize = 64;
+
+/// Whether a node can have this name. No name has a colon, which tells it from a host with its port.
+pub(crate) fn is_node_name(name: &str) -> bool {
+    let allowed =
+        |(at, byte): (usize, u8)| byte.is_ascii_alphanumeric() || at > 0 && matches!(byte, b'_' | b'-');
+    (1..=NODE_NAME_MAX).contains(&name.len()) && name.bytes().enumerate().all(allowed)
 }
 
 impl SystemAddress {
@@ -37,9 +61,9 @@ impl SystemAddress {
         let text = format!("{SCHEME}://{system}");
         let address: Self = text.parse()?;
         match address.endpoint {
-            None => Ok(address),
-            // The text behind the name would be taken for a host.
-            Some(_) => {
+            Endpoint::Local => Ok(address),
+            // The text behind the name would be taken for a host or a node.
+            Endpoint::Host(..) | Endpoint::Node(_) => {
                 let position = text.len() - system.len() + address.system.len();
                 Err(PathError::new(&text, system, position, PathFault::Character { character: '@' }))
             }
@@ -55,6 +79,21 @@ impl SystemAddress {
         format!("{SCHEME}://{system}@{host}:{port}").parse()
     }
 
+    /// Returns the address of a system at a node, which is known by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] for a name that no system can have, or that no node can have.
+    pub fn node(system: &str, node: &str) -> Result<Self, PathError> {
+        let text = format!("{SCHEME}://{system}@{node}");
+        let address: Self = text.parse()?;
+        match address.node_name() {
+            Some(name) if name == node => Ok(address),
+            // A part of the text was taken for the system, or the whole for a host and port.
+            _ => Err(PathError::new(&text, node, text.len() - node.len(), PathFault::Node)),
+        }
+    }
+
     /// Returns the name of the system.
     pub fn system(&self) -> &str {
         &self.system
@@ -62,12 +101,31 @@ impl SystemAddress {
 
     /// Returns the host, if the address has one.
     pub fn host(&self) -> Option<&str> {
-        self.endpoint.as_ref().map(|(host, _)| &**host)
+        match &self.endpoint {
+            Endpoint::Host(host, _) => Some(host),
+            Endpoint::Local | Endpoint::Node(_) => None,
+        }
     }
 
     /// Returns the port, if the address has one.
     pub fn port(&self) -> Option<u16> {
-        self.endpoint.as_ref().map(|(_, port)| *port)
+        match &self.endpoint {
+            Endpoint::Host(_, port) => Some(*port),
+            Endpoint::Local | Endpoint::Node(_) => None,
+        }
+    }
+
+    /// Returns the name of the node, if the address has one.
+    pub fn node_name(&self) -> Option<&str> {
+        match &self.endpoint {
+            Endpoint::Node(name) => Some(name),
+            Endpoint::Local | Endpoint::Host(..) => None,
+        }
+    }
+
+    /// Whether the address has neither a host nor a node, so that its system is in the process at hand.
+    pub(crate) fn is_local(&self) -> bool {
+        self.endpoint == Endpoint::Local
     }
 
     /// Splits the address off the front of `text`; returns the address and the position of the rest. `None` if the text
@@ -86,7 +144,7 @@ impl SystemAddress {
         Self::parse_authority(text, begin, &text[begin..end]).map(|address| Some((address, end)))
     }
 
-    /// Parses `system` or `system@host:port`, which stands at `begin` in `text`.
+    /// Parses `system`, `system@host:port` or `system@node`, which stands at `begin` in `text`.
     fn parse_authority(text: &str, begin: usize, authority: &str) -> Result<Self, PathError> {
         let (system, endpoint) = match authority.split_once('@') {
             Some((system, endpoint)) => (system, Some(endpoint)),
@@ -102,10 +160,15 @@ impl SystemAddress {
                 return fault(system, begin + position, PathFault::Character { character });
             }
         }
-        let Some(endpoint) = endpoint else { return Ok(Self { system: system.into(), endpoint: None }) };
+        let Some(endpoint) = endpoint else {
+            return Ok(Self { system: system.into(), endpoint: Endpoint::Local });
+        };
         let begin = begin + system.len() + 1;
         let Some((host, port)) = endpoint.rsplit_once(':') else {
-            return fault(endpoint, begin, PathFault::Port);
+            if is_node_name(endpoint) {
+                return Ok(Self { system: system.into(), endpoint: Endpoint::Node(endpoint.into()) });
+            }
+            return fault(endpoint, begin, PathFault::Node);
         };
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let allowed = |character: char| match bare {
@@ -123,7 +186,7 @@ impl SystemAddress {
         match port.parse() {
             // `parse` would accept a sign too.
             Ok(number) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
-                Ok(Self { system: system.into(), endpoint: Some((host.into(), number)) })
+                Ok(Self { system: system.into(), endpoint: Endpoint::Host(host.into(), number) })
             }
             _ => fault(port, begin + host.len() + 1, PathFault::Port),
         }
@@ -148,8 +211,45 @@ impl fmt::Display for SystemAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}://{}", self.system)?;
         match &self.endpoint {
-            Some((host, port)) => write!(f, "@{host}:{port}"),
-            None => Ok(()),
+            Endpoint::Local => Ok(()),
+            Endpoint::Host(host, port) => write!(f, "@{host}:{port}"),
+            Endpoint::Node(name) => write!(f, "@{name}"),
         }
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_are_read_and_written() {
+        let longest = "n".repeat(64);
+        for name in ["n2", "N", "9", "a-b_c-", &longest] {
+            let text = format!("pointsman://shop@{name}");
+            let address: SystemAddress = text.parse().expect(name);
+            assert_eq!((address.system(), address.node_name()), ("shop", Some(name)));
+            assert_eq!((address.host(), address.port(), address.is_local()), (None, None, false));
+            assert_eq!(address.to_string(), text);
+            assert_eq!(SystemAddress::node("shop", name).as_ref(), Ok(&address));
+            assert_ne!(Ok(address), SystemAddress::local("shop"));
+        }
+        let host = SystemAddress::remote("shop", "n2", 1).unwrap();
+        assert_eq!((host.node_name(), host.is_local()), (None, false));
+        assert!(SystemAddress::local("shop").unwrap().is_local());
+    }
+
+    #[test]
+    fn names_that_no_node_has_are_refused_with_their_position() {
+        for name in ["", "-n", "_n", "n.2", "n 2", "né", "n@2", "n2/user", "n2:1", "[::1]", &"n".repeat(65)]
+        {
+            let error = SystemAddress::node("shop", name).expect_err(name);
+            assert!(error.position >= "pointsman://shop@".len(), "{name}");
+        }
+        let error = SystemAddress::node("shop", "n.2").unwrap_err();
+        assert_eq!((error.element.as_str(), error.position, error.fault), ("n.2", 17, PathFault::Node));
+        assert!(error.to_string().contains("give host:port, or the name of a node"), "{error}");
+        assert_eq!(SystemAddress::node("sh@op", "n2").unwrap_err().position, 15);
+        assert_eq!(SystemAddress::node("", "n2").unwrap_err().fault, PathFault::System);
     }
 }

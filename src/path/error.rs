@@ -9,7 +9,8 @@ use std::fmt;
 pub struct PathError {
     /// The whole text.
     pub path: String,
-    /// The wrong part: an element, the name of the system, the host, the port, or the uid.
+    /// The wrong part: an element, the name of the system, the host, the port, the name of
+    /// the node, or the uid.
     pub element: String,
     /// The byte position of the wrong part in `path`, from 0.
     pub position: usize,
@@ -33,6 +34,8 @@ pub enum PathFault {
     Host,
     /// The address has a host and no port from 0 to 65535.
     Port,
+    /// The part behind the `@` is neither a host with its port nor the name of a node.
+    Node,
     /// The text has a character that cannot stand there.
     Character {
         /// The character, at the error's position.
@@ -70,6 +73,11 @@ impl fmt::Display for PathError {
                     "no port in {element:?} at byte {position}, give a number from 0 to 65535 behind ':'"
                 )
             }
+            PathFault::Node => write!(
+                f,
+                "{element:?} at byte {position} is neither a host with its port nor a node: give host:port, or the name \
+                 of a node, 1 to 64 ASCII letters, digits, '_' and '-' that begin with a letter or digit"
+            ),
             PathFault::Character { character } => write!(
                 f,
                 "character {character:?} at byte {position} is not allowed in {element:?}, use ASCII letters, \

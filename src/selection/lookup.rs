@@ -97,7 +97,7 @@ impl SystemCore {
     /// Checks that a path is in this system.
     pub(crate) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
         match path.address() {
-            Some(address) if address.system() != self.name || address.host().is_some() => {
+            Some(address) if address.system() != self.name || !address.is_local() => {
                 Err(PathError::new(&path.to_string(), &address.to_string(), 0, PathFault::Elsewhere))
             }
             _ => Ok(()),

@@ -57,11 +57,11 @@ fn a_text_that_is_no_path_is_refused_with_the_part_and_its_position() {
         ("pointsman:///user", "", 12, PathFault::System),
         ("pointsman://-s/user", "-s", 12, character('-')),
         ("pointsman://sh.p/user", "sh.p", 14, character('.')),
-        ("pointsman://shop@/user", "", 17, PathFault::Port),
+        ("pointsman://shop@/user", "", 17, PathFault::Node),
         ("pointsman://shop@:1/user", "", 17, PathFault::Host),
         ("pointsman://shop@a b:1/user", "a b", 18, character(' ')),
         ("pointsman://shop@[::g]:1/user", "[::g]", 20, character('g')),
-        ("pointsman://shop@host/user", "host", 17, PathFault::Port),
+        ("pointsman://shop@example.org/user", "example.org", 17, PathFault::Node),
         ("pointsman://shop@host:65536/user", "65536", 22, PathFault::Port),
         ("pointsman://shop@host:+1/user", "+1", 22, PathFault::Port),
         ("/user/a b", "a b", 7, character(' ')),
@@ -196,7 +196,9 @@ fn an_actor_is_found_by_its_path() {
         }
         other => panic!("{other:?}"),
     }
-    for elsewhere in ["pointsman://other/user/p", "pointsman://found@host:1/user/p"] {
+    for elsewhere in
+        ["pointsman://other/user/p", "pointsman://found@host:1/user/p", "pointsman://found@n2/user/p"]
+    {
         let error = system.actor_at(elsewhere).unwrap_err();
         assert!(
             matches!(error, LookupError::Path(PathError { fault: PathFault::Elsewhere, .. })),
