@@ -5,6 +5,7 @@
 
 mod hash_key;
 mod message;
+mod wire;
 
 use proc_macro::TokenStream;
 
@@ -98,4 +99,35 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
 pub fn derive_hash_key(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     hash_key::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Gives an enum or a struct the name and the version by which other nodes know it: writes the `Wire` that can be written
+/// by hand.
+///
+/// ```ignore
+/// // Not compiled here, since this crate does not know pointsman; it is in pointsman's own documentation.
+/// #[derive(Wire, Serialize, Deserialize)]
+/// #[wire(name = "shop.Order", version = 2)]
+/// struct Order { article: u64, amount: u32 }
+///
+/// // What that writes:
+/// impl pointsman::remote::Wire for Order {
+///     const NAME: &'static str = "shop.Order";
+///     const VERSION: u16 = 2;
+/// }
+/// ```
+///
+/// # Attributes
+/// All of them stand on the type:
+///
+/// - `name = "shop.Order"` is the name, which is required. It has 1 to 64 ASCII letters, digits, `.`, `_` and `-`, and
+///   begins with a letter or digit. It belongs to the wire format: a type that is moved or renamed keeps it.
+/// - `version = 2` is the version, from 1, and 1 if it is left out. Two versions of a name are two types.
+/// - `crate = "path"` is where to find pointsman, if not at `::pointsman`; for a library that re-exports it.
+///
+/// Unions and types with parameters are refused.
+#[proc_macro_derive(Wire, attributes(wire))]
+pub fn derive_wire(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    wire::derive(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
