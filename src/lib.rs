@@ -181,6 +181,9 @@ pub mod model;
 pub mod net;
 pub mod path;
 pub mod pattern;
+#[doc(hidden)]
+#[cfg(any(feature = "remote", pointsman_loom))]
+pub mod remote;
 pub mod routing;
 mod scheduler;
 pub mod selection;
