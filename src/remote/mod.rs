@@ -5,7 +5,9 @@
 //! - `wire.rs`: the trait of messages, with a name and a version.
 //! - `guarded_deserializer.rs`, `codec.rs`: messages to bytes and back, within limits.
 //! - `registry.rs`: the types that a node knows.
-//! - `uid.rs`: how a system is named on the wire.
+//! - `uid.rs`, `canonical_path.rs`: how systems and actors are named on the wire.
+//! - `frame.rs`, `batch.rs`: the layout of frames.
+//! - `outbox.rs`: what waits to be written to a peer, in lanes.
 
 #[cfg(feature = "remote")]
 pub(crate) mod wire; // the trait of messages, with name and version
@@ -19,6 +21,12 @@ pub(crate) mod registry; // the types that a node knows
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod uid; // the number of one start of a system
+pub(crate) mod canonical_path; // the one form of a path on the wire
+pub(crate) mod frame; // the beginning of each frame
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod batch; // the envelopes of a frame, with their dictionary
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod outbox; // what waits to be written to a peer, in lanes
 
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};

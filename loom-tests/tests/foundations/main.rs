@@ -7,6 +7,7 @@ mod buckets;
 mod canary;
 mod ledger;
 mod net_readiness;
+mod outbox;
 mod per_thread;
 mod reclaim;
 mod slabs;

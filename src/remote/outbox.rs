@@ -1,0 +1,684 @@
+//! The outbox of a peer: what was sent to it and not yet written, in lanes.
+//!
+//! A lane has an open batch that senders fill, and sealed batches that wait to be written. Senders of a lane meet at its lock,
+//! the only one on their way, and copy a body that they have encoded before. The engine *pulls*: [`Outbox::next`] gives
+//! sealed batches of the lanes in turn, and seals an open one when nothing else is there. So whatever is not written yet
+//! stays here, where the bounds count it.
+//!
+//! **Wake.** A sender pushes, and then swaps `armed` to true. The one that has found false wakes the engine. The engine swaps
+//! `armed` to false, and then looks through all lanes. The swaps have an order: behind the swap of a sender that found true
+//! comes one of the engine, which looks later; any other sender wakes.
+//!
+//! **Credit.** A batch is given out only if the peer has room for all of it. A batch without envelopes needs no credit and
+//! counts for no bytes: it shows a mark, or it is a *probe*, by which the peer learns how much was lost before. Without
+//! probes a lane whose last batches were lost would wait for credit without end.
+//!
+//! **Marks and fences.** A control message that waits for data has a number, its *mark*. Each batch that is sealed later than the
+//! mark shows it, and all that was pushed before it is in that batch or an earlier one. A batch that is sealed later than a
+//! *fence* is handled after the control message of this number. Envelopes that were pushed before the fence are sealed without
+//! it, and so is a mark that no batch has shown: otherwise the batch would wait for a control message behind one that waits
+//! for the batch.
+
+use crate::remote::batch::{BatchWriter, Entry, EnvelopeKind, Place, Token};
+use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, lock};
+use std::collections::VecDeque;
+
+/// The bounds of an outbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutboxLimits {
+    /// The bytes that may wait in one lane.
+    pub(crate) lane_bytes: usize,
+    /// The size at which an open batch is sealed.
+    pub(crate) batch_bytes: usize,
+}
+
+/// The duty of a thread that has changed an outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "wake the engine, or nothing is written"]
+pub(crate) enum Wake {
+    /// Tell the engine that this outbox has something.
+    Engine,
+    /// The engine has been told, or there is nothing for it.
+    NotNeeded,
+}
+
+/// A push was refused; nothing of it is in the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PushError {
+    /// So many bytes wait in the lane, and no more may.
+    Full { waiting: usize, max: usize },
+    /// The link has ended.
+    Closed,
+}
+
+/// An envelope that is pushed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) kind: EnvelopeKind,
+    pub(crate) place: Place<'a>,
+    pub(crate) tokens: &'a [Token],
+    pub(crate) body: &'a [u8],
+}
+
+/// Where a place stands in the dictionary of its lane's open batch. It is read and written with the lane's lock held, so its
+/// accesses need no order of their own, and a place belongs to one lane of one outbox.
+#[derive(Default)]
+pub(crate) struct EntryMemory {
+    /// The number of the batch, counted from 1, and the index: a batch number has 56 bits.
+    word: AtomicU64,
+}
+
+impl EntryMemory {
+    fn get(&self, batch: u64) -> Option<u8> {
+        let word = self.word.load(Ordering::Relaxed);
+        (word >> 8 == batch).then_some(word as u8)
+    }
+
+    fn set(&self, batch: u64, index: u8) {
+        self.word.store(batch << 8 | u64::from(index), Ordering::Relaxed);
+    }
+}
+
+/// A batch that waits. Its place in the lane is written when it is given out, so that a probe can go before it.
+struct Sealed {
+    frame: Vec<u8>,
+    envelopes: u16,
+    mark: u64,
+    fence: u64,
+}
+
+impl Sealed {
+    /// The bytes that it takes of the credit.
+    fn charge(&self) -> u64 {
+        if self.envelopes == 0 { 0 } else { self.frame.len() as u64 }
+    }
+}
+
+struct Lane {
+    open: BatchWriter,
+    /// The number of the open batch, from 1, by which the memory of a place knows it.
+    open_number: u64,
+    sealed: VecDeque<Sealed>,
+    /// The bytes of all sealed batches.
+    sealed_bytes: usize,
+    /// The envelopes of all sealed batches.
+    sealed_envelopes: u64,
+    /// The place of the next batch that is given out, but for its mark and fence: the sums over all that were.
+    next: Position,
+    /// The bytes up to which the peer takes batches.
+    limit: u64,
+    /// Whether no batch was given out since the last look for lanes to probe.
+    is_idle: bool,
+    needs_probe: bool,
+    mark: u64,
+    /// The greatest mark that a sealed batch shows.
+    shown_mark: u64,
+    fence: u64,
+    is_closed: bool,
+}
+
+/// The counts of an outbox, for the books of the node and the report of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OutboxCounts {
+    /// Envelopes that wait.
+    pub(crate) queued: u64,
+    /// Envelopes that the engine has taken.
+    pub(crate) shipped: u64,
+}
+
+pub(crate) struct Outbox {
+    from: u64,
+    to: u64,
+    limits: OutboxLimits,
+    lanes: Box<[Mutex<Lane>]>,
+    /// Whether the engine has been told and has not looked since.
+    armed: AtomicBool,
+    heartbeat: AtomicU32,
+}
+
+impl Outbox {
+    /// Makes the outbox of an association, whose peer has room for `window` bytes in each lane.
+    pub(crate) fn new(from: u64, to: u64, lanes: u8, window: u64, limits: OutboxLimits) -> Self {
+        let lane = || {
+            Mutex::new(Lane {
+                open: BatchWriter::new(),
+                open_number: 1,
+                sealed: VecDeque::new(),
+                sealed_bytes: 0,
+                sealed_envelopes: 0,
+                next: Position { sequence: 1, ..Position::default() },
+                limit: window,
+                is_idle: true,
+                needs_probe: false,
+                mark: 0,
+                shown_mark: 0,
+                fence: 0,
+                is_closed: false,
+            })
+        };
+        Self {
+            from,
+            to,
+            limits,
+            lanes: (0..lanes).map(|_| lane()).collect(),
+            armed: AtomicBool::new(false),
+            heartbeat: AtomicU32::new(0),
+        }
+    }
+
+    fn lane(&self, lane: usize) -> MutexGuard<'_, Lane> {
+        lock(&self.lanes[lane])
+    }
+
+    /// Puts an envelope behind all others of its lane. `memory` is that of the envelope's place.
+    pub(crate) fn push(
+        &self,
+        lane: usize,
+        envelope: &Outgoing<'_>,
+        memory: &EntryMemory,
+    ) -> Result<Wake, PushError> {
+        let Outgoing { kind, place, tokens, body } = *envelope;
+        let mut held = self.lane(lane);
+        if held.is_closed {
+            return Err(PushError::Closed);
+        }
+        let mut entry = memory.get(held.open_number).map_or(Entry::New(place), Entry::Known);
+        let size = BatchWriter::size_max(&entry, tokens.len(), body.len());
+        let is_beyond = held.open.len() + size > self.limits.batch_bytes;
+        if held.open.envelopes() > 0 && (is_beyond || held.open.is_full(matches!(entry, Entry::New(_)))) {
+            held.seal();
+            entry = Entry::New(place);
+        }
+        let waiting = held.waiting();
+        let size = BatchWriter::size_max(&entry, tokens.len(), body.len());
+        if waiting > 0 && waiting + size > self.limits.lane_bytes {
+            // A batch may have been sealed, which the engine would have done.
+            return Err(PushError::Full { waiting, max: self.limits.lane_bytes });
+        }
+        let index = held.open.push(kind, &entry, tokens, body);
+        memory.set(held.open_number, index);
+        drop(held);
+        Ok(self.wake())
+    }
+
+    /// Tells the engine, unless it has been told.
+    fn wake(&self) -> Wake {
+        // Ordering: Relaxed; the lock of the lane orders. Were the engine's look before this thread's push by the lock, so would
+        // the swap of `begin_look` be before this one, and this one would find false.
+        if self.armed.swap(true, Ordering::Relaxed) { Wake::NotNeeded } else { Wake::Engine }
+    }
+
+    /// The engine begins to look: a push that it may miss wakes it again.
+    pub(crate) fn begin_look(&self) {
+        // Ordering: Relaxed; see `wake`.
+        self.armed.swap(false, Ordering::Relaxed);
+    }
+
+    /// The next batch of the lanes from `first` on, in turn, and its lane. `None` if all of them are empty, or wait for
+    /// credit. The engine goes on with the lane behind it.
+    pub(crate) fn next(&self, first: usize) -> Option<(usize, Vec<u8>)> {
+        let count = self.lanes.len();
+        (0..count).map(|step| (first + step) % count).find_map(|lane| Some((lane, self.next_of(lane)?)))
+    }
+
+    fn next_of(&self, lane: usize) -> Option<Vec<u8>> {
+        let mut held = self.lane(lane);
+        let batch = if held.needs_probe {
+            held.needs_probe = false;
+            // It shows no mark and waits for no fence: those are the business of the batches that it goes before.
+            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, mark: 0, fence: 0 }
+        } else {
+            if held.sealed.is_empty() && held.has_unsealed() {
+                held.seal();
+            }
+            let charge = held.sealed.front()?.charge();
+            if charge > 0 && held.next.offset + charge > held.limit {
+                return None;
+            }
+            let batch = held.sealed.pop_front()?;
+            held.sealed_bytes -= batch.frame.len();
+            held.sealed_envelopes -= u64::from(batch.envelopes);
+            batch
+        };
+        held.is_idle = false;
+        let charge = batch.charge();
+        let Sealed { mut frame, envelopes, mark, fence } = batch;
+        let heartbeat = self.heartbeat.load(Ordering::Relaxed);
+        let position = Position { mark, fence, heartbeat, ..held.next };
+        // There are at most 256 lanes.
+        let prefix =
+            Prefix { kind: FrameKind::Batch, lane: lane as u8, envelopes, from: self.from, to: self.to };
+        prefix.write(&mut frame);
+        position.write(&mut frame);
+        held.next = Position {
+            sequence: position.sequence + 1,
+            first: position.first + u64::from(envelopes),
+            offset: position.offset + charge,
+            ..position
+        };
+        Some(frame)
+    }
+
+    /// Takes back the batch that the engine has taken last of its lane, and not begun to write: it goes before all others.
+    ///
+    /// After the end of the link it is not taken: the error is the number of envelopes that are lost.
+    pub(crate) fn put_back(&self, frame: Vec<u8>) -> Result<(), u64> {
+        let (Ok(prefix), Ok(position)) = (Prefix::read(&frame, u8::MAX), Position::read(&frame)) else {
+            debug_assert!(false, "no frame of an outbox");
+            return Ok(());
+        };
+        let Prefix { envelopes, lane, .. } = prefix;
+        let mut held = self.lane(usize::from(lane));
+        debug_assert_eq!(position.sequence + 1, held.next.sequence, "another batch was taken behind it");
+        held.next = position;
+        if held.is_closed {
+            return Err(envelopes.into());
+        }
+        held.sealed_bytes += frame.len();
+        held.sealed_envelopes += u64::from(envelopes);
+        let Position { mark, fence, .. } = position;
+        held.sealed.push_front(Sealed { frame, envelopes, mark, fence });
+        Ok(())
+    }
+
+    /// Puts a mark behind all that the lanes hold.
+    pub(crate) fn mark(&self, number: u64) -> Wake {
+        for lane in 0..self.lanes.len() {
+            let mut held = self.lane(lane);
+            if !held.is_closed {
+                held.mark = held.mark.max(number);
+            }
+        }
+        self.wake()
+    }
+
+    /// Makes all that is pushed from now on wait at the peer for the control message of this number.
+    pub(crate) fn fence(&self, number: u64) -> Wake {
+        for lane in 0..self.lanes.len() {
+            let mut held = self.lane(lane);
+            if held.has_unsealed() && !held.is_closed {
+                held.seal();
+            }
+            held.fence = held.fence.max(number);
+        }
+        self.wake()
+    }
+
+    /// The peer takes batches of a lane up to this byte. A smaller limit than before is that of an older message.
+    pub(crate) fn grant(&self, lane: usize, limit: u64) -> Wake {
+        let mut held = self.lane(lane);
+        let is_more = limit > held.limit;
+        held.limit = held.limit.max(limit);
+        let has_some = !held.sealed.is_empty() || held.has_unsealed();
+        drop(held);
+        if is_more && has_some { self.wake() } else { Wake::NotNeeded }
+    }
+
+    /// Called once for each interval between probes, with the bytes that the peer has confirmed or counted as lost: a lane that
+    /// has given out more, and nothing since the last call, shows its position by an empty batch.
+    pub(crate) fn probe(&self, lane: usize, settled_bytes: u64) -> Wake {
+        let mut held = self.lane(lane);
+        let was_idle = std::mem::replace(&mut held.is_idle, true);
+        if !was_idle || held.is_closed || held.next.offset <= settled_bytes {
+            return Wake::NotNeeded;
+        }
+        held.needs_probe = true;
+        drop(held);
+        self.wake()
+    }
+
+    /// The number of heartbeats so far, which each batch shows.
+    pub(crate) fn set_heartbeat(&self, number: u32) {
+        self.heartbeat.store(number, Ordering::Relaxed);
+    }
+
+    /// Ends the link: refuses all pushes from now on, and drops what waits. Returns the number of envelopes that waited.
+    pub(crate) fn close(&self) -> u64 {
+        let close = |lane| {
+            let mut held = self.lane(lane);
+            let queued = held.queued();
+            held.is_closed = true;
+            held.sealed = VecDeque::new();
+            (held.sealed_bytes, held.sealed_envelopes) = (0, 0);
+            held.open = BatchWriter::new();
+            (held.shown_mark, held.needs_probe) = (held.mark, false);
+            queued
+        };
+        (0..self.lanes.len()).map(close).sum()
+    }
+
+    /// The counts of all lanes, one after the other.
+    pub(crate) fn counts(&self) -> OutboxCounts {
+        (0..self.lanes.len()).fold(OutboxCounts::default(), |sum, lane| {
+            let held = self.lane(lane);
+            OutboxCounts { queued: sum.queued + held.queued(), shipped: sum.shipped + held.next.first }
+        })
+    }
+}
+
+impl Lane {
+    /// Seals the open batch, though it be empty.
+    fn seal(&mut self) {
+        let open = std::mem::replace(&mut self.open, BatchWriter::new());
+        let (envelopes, frame) = (open.envelopes(), open.into_frame());
+        self.open_number += 1;
+        self.sealed_bytes += frame.len();
+        self.sealed_envelopes += u64::from(envelopes);
+        self.shown_mark = self.mark;
+        self.sealed.push_back(Sealed { frame, envelopes, mark: self.mark, fence: self.fence });
+    }
+
+    /// Whether the open batch has something to tell.
+    fn has_unsealed(&self) -> bool {
+        self.open.envelopes() > 0 || self.mark > self.shown_mark
+    }
+
+    /// The bytes that wait, without the header of an open batch that is empty.
+    fn waiting(&self) -> usize {
+        let open = if self.open.envelopes() > 0 { self.open.len() } else { 0 };
+        self.sealed_bytes + open
+    }
+
+    fn queued(&self) -> u64 {
+        self.sealed_envelopes + u64::from(self.open.envelopes())
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::remote::batch::Batch;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const LIMITS: OutboxLimits = OutboxLimits { lane_bytes: 2000, batch_bytes: 300 };
+    const A: Place<'_> = Place::Actor { path: "/user/a", uid: 1, type_id: 2 };
+
+    fn tell(body: &[u8]) -> Outgoing<'_> {
+        Outgoing { kind: EnvelopeKind::Tell, place: A, tokens: &[], body }
+    }
+
+    fn outbox(lanes: u8, window: u64) -> Outbox {
+        Outbox::new(1, 2, lanes, window, LIMITS)
+    }
+
+    /// The position and the bodies of each batch that the outbox gives out now.
+    fn taken(outbox: &Outbox) -> Vec<(Position, Vec<Vec<u8>>)> {
+        std::iter::from_fn(|| outbox.next(0)).map(|(_, frame)| read(&frame)).collect()
+    }
+
+    fn read(frame: &[u8]) -> (Position, Vec<Vec<u8>>) {
+        let batch = Batch::read(frame, 8, 10_000).expect("it was sealed here");
+        (batch.position, batch.envelopes().map(|envelope| envelope.body.to_vec()).collect())
+    }
+
+    #[test]
+    fn the_first_push_wakes_the_engine_and_the_others_do_not() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        assert_eq!(outbox.push(0, &tell(b"a"), &memory), Ok(Wake::Engine));
+        assert_eq!(outbox.push(0, &tell(b"b"), &memory), Ok(Wake::NotNeeded));
+        outbox.begin_look();
+        assert_eq!(outbox.push(0, &tell(b"c"), &memory), Ok(Wake::Engine));
+        let batches = taken(&outbox);
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].1, [b"a", b"b", b"c"]);
+        assert_eq!(outbox.counts(), OutboxCounts { queued: 0, shipped: 3 });
+    }
+
+    #[test]
+    fn a_batch_is_sealed_before_it_is_too_large_and_a_large_message_goes_alone() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        for body in [&[1; 100][..], &[2; 100], &[3; 900], &[4; 1]] {
+            let _ = outbox.push(0, &tell(body), &memory).unwrap();
+        }
+        let batches = taken(&outbox);
+        assert_eq!(batches.iter().map(|(_, bodies)| bodies.len()).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        let sequences: Vec<_> =
+            batches.iter().map(|(position, _)| (position.sequence, position.first)).collect();
+        assert_eq!(sequences, [(1, 0), (2, 1), (3, 2), (4, 3)]);
+    }
+
+    #[test]
+    fn a_full_lane_refuses_and_takes_again_when_it_is_emptied() {
+        let (outbox, memory) = (outbox(2, 10_000), EntryMemory::default());
+        let mut pushed = 0;
+        let refused = loop {
+            match outbox.push(0, &tell(&[0; 90]), &memory) {
+                Ok(_) => pushed += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, PushError::Full { waiting, max: 2000 } if waiting <= 2000), "{refused:?}");
+        assert_eq!(outbox.counts().queued, pushed);
+        // The other lane has room.
+        assert!(outbox.push(1, &tell(b"x"), &EntryMemory::default()).is_ok());
+        assert!(outbox.next(0).is_some());
+        assert!(outbox.push(0, &tell(&[0; 90]), &memory).is_ok());
+        // A message beyond the bound goes into an empty lane alone.
+        let alone = self::outbox(1, 10_000);
+        assert!(alone.push(0, &tell(&[0; 5000]), &EntryMemory::default()).is_ok());
+        assert!(alone.push(0, &tell(b""), &EntryMemory::default()).is_err());
+    }
+
+    #[test]
+    fn nothing_is_given_out_beyond_the_credit() {
+        let (outbox, memory) = (outbox(1, 0), EntryMemory::default());
+        let _ = outbox.push(0, &tell(b"a"), &memory).unwrap();
+        outbox.begin_look();
+        assert_eq!(outbox.next(0), None);
+        let size = outbox.lane(0).waiting() as u64;
+        assert_eq!(outbox.grant(0, size - 1), Wake::Engine);
+        outbox.begin_look();
+        assert_eq!(outbox.next(0), None);
+        // An older message is nothing.
+        assert_eq!(outbox.grant(0, 1), Wake::NotNeeded);
+        assert_eq!(outbox.grant(0, size), Wake::Engine);
+        assert!(outbox.next(0).is_some());
+        // A mark needs no credit.
+        let _ = outbox.mark(7);
+        assert_eq!(outbox.next(0).map(|(_, frame)| read(&frame).0.mark), Some(7));
+        assert_eq!(outbox.next(0), None);
+    }
+
+    #[test]
+    fn a_batch_that_is_put_back_is_given_out_again_as_it_was() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let _ = outbox.push(0, &tell(&[1; 200]), &memory).unwrap();
+        let _ = outbox.push(0, &tell(&[2; 200]), &memory).unwrap();
+        let (_, frame) = outbox.next(0).unwrap();
+        outbox.put_back(frame.clone()).unwrap();
+        assert_eq!(outbox.counts(), OutboxCounts { queued: 2, shipped: 0 });
+        assert_eq!(outbox.next(0), Some((0, frame.clone())));
+        assert_eq!(outbox.close(), 1);
+        assert_eq!(outbox.put_back(frame), Err(1));
+        assert_eq!(outbox.counts(), OutboxCounts::default());
+        assert_eq!(outbox.push(0, &tell(b"a"), &memory), Err(PushError::Closed));
+        assert_eq!(outbox.next(0), None);
+    }
+
+    #[test]
+    fn a_batch_shows_the_heartbeat_of_the_time_when_it_is_given_out() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let _ = outbox.push(0, &tell(b"a"), &memory).unwrap();
+        outbox.set_heartbeat(7);
+        assert_eq!(taken(&outbox)[0].0.heartbeat, 7);
+    }
+
+    /// A batch with a fence must not be the one that shows an earlier mark: the control message of the mark would wait for the
+    /// batch, and the batch for a control message behind it.
+    #[test]
+    fn a_mark_is_shown_before_a_later_fence() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let _ = outbox.push(0, &tell(b"a"), &memory).unwrap();
+        let _ = outbox.mark(1);
+        let _ = outbox.fence(2);
+        let _ = outbox.push(0, &tell(b"b"), &memory).unwrap();
+        taken_marks(&outbox, &[(1, 0), (1, 2)]);
+        let _ = outbox.mark(3);
+        let _ = outbox.fence(4);
+        let _ = outbox.push(0, &tell(b"c"), &memory).unwrap();
+        taken_marks(&outbox, &[(3, 2), (3, 4)]);
+    }
+
+    fn taken_marks(outbox: &Outbox, expected: &[(u64, u64)]) {
+        let found: Vec<_> =
+            taken(outbox).iter().map(|(position, _)| (position.mark, position.fence)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_lane_without_credit_shows_its_position_by_a_probe_when_it_is_idle() {
+        let (outbox, memory) = (outbox(1, 200), EntryMemory::default());
+        let _ = outbox.push(0, &tell(&[1; 90]), &memory).unwrap();
+        let (_, first) = outbox.next(0).expect("there is credit");
+        let size = first.len() as u64;
+        let _ = outbox.push(0, &tell(&[2; 90]), &memory).unwrap();
+        assert_eq!(outbox.next(0), None);
+        outbox.begin_look();
+        // Something was given out since the last call; then all of it was confirmed.
+        assert_eq!(outbox.probe(0, 0), Wake::NotNeeded);
+        assert_eq!(outbox.probe(0, size), Wake::NotNeeded);
+        assert_eq!(outbox.next(0), None);
+        assert_eq!(outbox.probe(0, size - 1), Wake::Engine);
+        let (_, probe) = outbox.next(0).expect("a probe needs no credit");
+        let (position, bodies) = read(&probe);
+        assert_eq!((position.sequence, position.first, position.offset, bodies.len()), (2, 1, size, 0));
+        assert_eq!(outbox.next(0), None);
+        let _ = outbox.grant(0, 10_000);
+        let (position, bodies) = read(&outbox.next(0).expect("there is credit").1);
+        assert_eq!((position.sequence, position.first, position.offset, bodies.len()), (3, 1, size, 1));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push {
+            lane: usize,
+            actor: usize,
+            size: usize,
+        },
+        Next {
+            first: usize,
+        },
+        /// Takes a batch and puts it back.
+        Return {
+            first: usize,
+        },
+        Grant {
+            lane: usize,
+            more: u64,
+        },
+        Mark,
+        Fence,
+        Probe {
+            lane: usize,
+        },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (0..2usize, 0..3usize, 0..400usize).prop_map(|(lane, actor, size)| Step::Push { lane, actor, size }),
+            3 => (0..2usize).prop_map(|first| Step::Next { first }),
+            1 => (0..2usize).prop_map(|first| Step::Return { first }),
+            2 => (0..2usize, 0..800u64).prop_map(|(lane, more)| Step::Grant { lane, more }),
+            1 => Just(Step::Mark),
+            1 => Just(Step::Fence),
+            1 => (0..2usize).prop_map(|lane| Step::Probe { lane }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+        /// Each envelope that was taken in is given out once, in the order of its lane and to its place, or is counted at the
+        /// end. Positions add up. Nothing goes beyond the credit, and each mark is shown behind all that was before it.
+        #[test]
+        fn an_outbox_is_queues_with_credit(steps in vec(step(), 0..120)) {
+            const PATHS: [&str; 3] = ["/user/a", "/user/b", "/user/c"];
+            let outbox = outbox(2, 500);
+            let memories: Vec<Vec<EntryMemory>> =
+                (0..2).map(|_| (0..3).map(|_| EntryMemory::default()).collect()).collect();
+            let mut queues = [VecDeque::new(), VecDeque::new()];
+            let mut limits = [500u64; 2];
+            // The bytes, envelopes and batches that were given out, and the control number that the lane has shown.
+            let (mut bytes, mut given, mut sequences) = ([0u64; 2], [0u64; 2], [0u64; 2]);
+            // The envelopes that were pushed before each mark and each fence.
+            let (mut pushed, mut number) = ([0u64; 2], 0u64);
+            let (mut marks, mut fences) = (Vec::new(), Vec::new());
+            let mut serial = 0u32;
+            for step in steps {
+                match step {
+                    Step::Push { lane, actor, size } => {
+                        serial += 1;
+                        let mut body = serial.to_le_bytes().to_vec();
+                        body.resize(4 + size, 0);
+                        let place = Place::Actor { path: PATHS[actor], uid: 1, type_id: 2 };
+                        let envelope = Outgoing { kind: EnvelopeKind::Tell, place, tokens: &[], body: &body };
+                        if outbox.push(lane, &envelope, &memories[lane][actor]).is_ok() {
+                            queues[lane].push_back((PATHS[actor], body));
+                            pushed[lane] += 1;
+                            prop_assert!(outbox.lane(lane).waiting() <= LIMITS.lane_bytes + HEADER_LEN);
+                        }
+                    }
+                    Step::Next { first } => {
+                        let Some((lane, frame)) = outbox.next(first) else { continue };
+                        let batch = Batch::read(&frame, 2, 10_000).unwrap();
+                        let position = batch.position;
+                        prop_assert_eq!(
+                            (position.sequence, position.first, position.offset),
+                            (sequences[lane] + 1, given[lane], bytes[lane])
+                        );
+                        for (mark, before) in &marks {
+                            let before: &[u64; 2] = before;
+                            if position.mark >= *mark {
+                                let end = given[lane] + u64::from(batch.prefix.envelopes);
+                                prop_assert!(end >= before[lane], "a mark is shown too early");
+                            }
+                        }
+                        for (fence, before) in &fences {
+                            let before: &[u64; 2] = before;
+                            let is_behind = given[lane] + u64::from(batch.prefix.envelopes) > before[lane];
+                            prop_assert_eq!(is_behind && batch.prefix.envelopes > 0, position.fence >= *fence && batch.prefix.envelopes > 0);
+                        }
+                        for envelope in batch.envelopes() {
+                            let (path, body) = queues[lane].pop_front().expect("it was pushed");
+                            prop_assert_eq!(envelope.place, Place::Actor { path, uid: 1, type_id: 2 });
+                            prop_assert_eq!(envelope.body, &body[..]);
+                        }
+                        sequences[lane] += 1;
+                        given[lane] += u64::from(batch.prefix.envelopes);
+                        bytes[lane] += if batch.prefix.envelopes == 0 { 0 } else { frame.len() as u64 };
+                        prop_assert!(bytes[lane] <= limits[lane]);
+                    }
+                    Step::Return { first } => {
+                        let Some((_, frame)) = outbox.next(first) else { continue };
+                        outbox.put_back(frame).unwrap();
+                    }
+                    Step::Grant { lane, more } => {
+                        limits[lane] += more;
+                        let _ = outbox.grant(lane, limits[lane]);
+                    }
+                    Step::Probe { lane } => {
+                        let _ = outbox.probe(lane, 0);
+                    }
+                    Step::Mark => {
+                        number += 1;
+                        marks.push((number, pushed));
+                        let _ = outbox.mark(number);
+                    }
+                    Step::Fence => {
+                        number += 1;
+                        fences.push((number, pushed));
+                        let _ = outbox.fence(number);
+                    }
+                }
+                let counts = outbox.counts();
+                prop_assert_eq!(counts.queued, queues.iter().map(|queue| queue.len() as u64).sum::<u64>());
+                prop_assert_eq!(counts.shipped, given.iter().sum::<u64>());
+            }
+            let left: u64 = queues.iter().map(|queue| queue.len() as u64).sum();
+            prop_assert_eq!(outbox.close(), left);
+        }
+    }
+}
