@@ -8,6 +8,9 @@
 //! - `uid.rs`, `canonical_path.rs`: how systems and actors are named on the wire.
 //! - `frame.rs`, `batch.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
+//! - `credit.rs`: how much may be under way in a lane, and what was lost.
+//! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
+//! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
 
 #[cfg(feature = "remote")]
 pub(crate) mod wire; // the trait of messages, with name and version
@@ -27,6 +30,22 @@ pub(crate) mod frame; // the beginning of each frame
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod credit; // how much may be under way in a lane
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod control; // the numbered stream of control messages
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod data_gate; // control messages that wait for data
+#[cfg(feature = "remote")]
+pub(crate) mod detector; // how suspicious a silence is
+#[cfg(feature = "remote")]
+pub(crate) mod tombstones; // systems that were declared down
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod association; // greeting, suspicion, quarantine and a new beginning
 
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};

@@ -1,0 +1,175 @@
+//! The failure detector: how unlikely it is that a peer which has been silent for so long is alive.
+//!
+//! This is the phi accrual detector of Hayashibara and others, with Akka's approximation of the normal distribution. `phi` is
+//! minus the decimal logarithm of the probability that a heartbeat comes later than now: with phi 10, one in 10^10.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The settings of a detector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DetectorSettings {
+    /// The interval at which heartbeats are sent.
+    pub(crate) heartbeat: Duration,
+    /// A silence that is always accepted, beyond the mean interval.
+    pub(crate) acceptable_pause: Duration,
+    /// The phi from which a peer is suspected.
+    pub(crate) threshold: f64,
+    /// The least deviation that is reckoned with, for heartbeats that come very regularly.
+    pub(crate) least_deviation: Duration,
+    /// The number of intervals that are remembered.
+    pub(crate) window: usize,
+}
+
+impl Default for DetectorSettings {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_secs(1),
+            acceptable_pause: Duration::from_secs(3),
+            threshold: 10.0,
+            least_deviation: Duration::from_millis(100),
+            window: 200,
+        }
+    }
+}
+
+/// The detector of a peer. Times are those of the system's clock.
+#[derive(Debug)]
+pub(crate) struct Detector {
+    settings: DetectorSettings,
+    /// Seconds between heartbeats.
+    intervals: VecDeque<f64>,
+    last: Duration,
+}
+
+impl Detector {
+    /// A detector of a peer that was heard now, and is expected to send at the set interval.
+    pub(crate) fn new(settings: DetectorSettings, now: Duration) -> Self {
+        // As if two heartbeats had come, a quarter early and a quarter late.
+        let expected = settings.heartbeat.as_secs_f64();
+        let intervals = VecDeque::from([expected * 0.75, expected * 1.25]);
+        Self { settings, intervals, last: now }
+    }
+
+    /// The peer was heard.
+    pub(crate) fn heard(&mut self, now: Duration) {
+        // An interval of a peer that was suspected would make the next silence seem usual.
+        if !self.is_suspect(now) {
+            if self.intervals.len() >= self.settings.window.max(1) {
+                self.intervals.pop_front();
+            }
+            self.intervals.push_back(now.saturating_sub(self.last).as_secs_f64());
+        }
+        self.last = self.last.max(now);
+    }
+
+    /// The node itself did not run for so long: the silence is not the peer's.
+    pub(crate) fn forgive(&mut self, pause: Duration, now: Duration) {
+        self.last = self.last.saturating_add(pause).min(now);
+    }
+
+    pub(crate) fn last_heard(&self) -> Duration {
+        self.last
+    }
+
+    /// How suspicious the silence is.
+    pub(crate) fn phi(&self, now: Duration) -> f64 {
+        let count = self.intervals.len() as f64;
+        let mean = self.intervals.iter().sum::<f64>() / count;
+        let variance = self.intervals.iter().map(|interval| (interval - mean).powi(2)).sum::<f64>() / count;
+        let deviation = variance.sqrt().max(self.settings.least_deviation.as_secs_f64()).max(1e-9);
+        let silence = now.saturating_sub(self.last).as_secs_f64();
+        let y = (silence - mean - self.settings.acceptable_pause.as_secs_f64()) / deviation;
+        // Of the logistic function that comes near the normal distribution: the probability of a later heartbeat is
+        // `e / (1 + e)`. For large exponents only the exponent is left.
+        let exponent = -y * (1.5976 + 0.070_566 * y * y);
+        if exponent < -700.0 {
+            -exponent / std::f64::consts::LN_10
+        } else {
+            -(1.0 / (1.0 + (-exponent).exp())).log10()
+        }
+    }
+
+    pub(crate) fn is_suspect(&self, now: Duration) -> bool {
+        self.phi(now) >= self.settings.threshold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn regular_heartbeats_are_never_suspicious_and_silence_is() {
+        let mut detector = Detector::new(DetectorSettings::default(), Duration::ZERO);
+        for beat in 1..=500 {
+            assert!(!detector.is_suspect(millis(beat * 1000)));
+            detector.heard(millis(beat * 1000));
+        }
+        let silent_for = |silence: u64| detector.is_suspect(millis(500_000 + silence));
+        // The mean and the accepted pause, and then some six deviations of 100 ms.
+        assert!(!silent_for(4000) && !silent_for(4500));
+        assert!(silent_for(4800) && silent_for(1_000_000_000));
+        assert!(detector.phi(millis(504_000)) > 0.29 && detector.phi(millis(504_000)) < 0.31);
+    }
+
+    #[test]
+    fn the_window_forgets_and_a_long_silence_is_not_learned() {
+        let mut detector = Detector::new(DetectorSettings::default(), Duration::ZERO);
+        let mut now = Duration::ZERO;
+        for _ in 0..300 {
+            now += millis(1000);
+            detector.heard(now);
+        }
+        assert_eq!(detector.intervals.len(), 200);
+        let before = detector.phi(now + millis(4500));
+        now += Duration::from_secs(100);
+        assert!(detector.is_suspect(now));
+        detector.heard(now);
+        assert!(!detector.is_suspect(now));
+        assert_eq!(detector.phi(now + millis(4500)), before);
+    }
+
+    #[test]
+    fn a_pause_of_the_node_itself_is_not_held_against_the_peer() {
+        let mut detector = Detector::new(DetectorSettings::default(), Duration::ZERO);
+        let now = Duration::from_secs(60);
+        assert!(detector.is_suspect(now));
+        detector.forgive(Duration::from_secs(58), now);
+        assert!(!detector.is_suspect(now));
+        // Never into the future.
+        detector.forgive(Duration::from_secs(58), now);
+        assert_eq!(detector.last_heard(), now);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        /// Any intervals may come before: phi is a number that never falls while the peer is silent, a peer that is just heard is not
+        /// suspected, and one that is silent for good is.
+        #[test]
+        fn phi_rises_with_silence(intervals in vec(0u64..20_000, 0..60), looks in vec(0u64..5000, 1..30)) {
+            let mut detector = Detector::new(DetectorSettings::default(), Duration::ZERO);
+            let mut now = Duration::ZERO;
+            for interval in intervals {
+                now += millis(interval);
+                detector.heard(now);
+                prop_assert!(!detector.is_suspect(now));
+            }
+            let mut before = detector.phi(now);
+            for look in looks {
+                now += millis(look);
+                let phi = detector.phi(now);
+                prop_assert!(phi.is_finite() && phi >= 0.0 && phi >= before - 1e-9, "{before} {phi}");
+                before = phi;
+            }
+            prop_assert!(detector.is_suspect(now + Duration::from_secs(1000)));
+        }
+    }
+}
