@@ -10,4 +10,5 @@ pub(crate) mod wake_stamps; // when actors were woken
 pub(crate) mod flight; // what a thread does for a while, with times
 pub(crate) mod meter; // what one system measures, and its clock
 pub(crate) mod pulse; // what a thread runs, and how much it has run
+#[cfg(any(pointsman_mirror, not(any(pointsman_loom, pointsman_shuttle))))]
 pub(crate) mod watch_pause; // watchdogs pause while all threads sleep
