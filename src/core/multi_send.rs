@@ -677,6 +677,7 @@ pub(crate) struct Offered<M> {
     pub left: Option<M>,
 }
 
+#[inline]
 pub(crate) fn settled<M: Send + 'static>(
     way: &SendOp<'_>,
     left: Option<M>,

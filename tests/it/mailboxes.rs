@@ -1,6 +1,6 @@
 //! Bounded mailboxes, order, and refusals that hand the message back.
 
-use crate::support::{LONG, wait_until};
+use crate::support::LONG;
 use pointsman::mailbox::{MailboxFault, MailboxRequirement};
 use pointsman::prelude::*;
 use pointsman::topology::SendMode;
