@@ -105,6 +105,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let sum = sum.recv()?;
     println!("the archive has {sum}");
-    assert_eq!(sum, (0..100).step_by(2).sum());
+    assert_eq!(sum, (0..100).step_by(2).sum::<u32>());
     Ok(())
 }

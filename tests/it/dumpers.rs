@@ -14,6 +14,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 struct Order {
     account: u64,
+    #[allow(dead_code, reason = "for the text that `Debug` makes of it")]
     text: String,
 }
 

@@ -125,7 +125,10 @@ fn the_walk_filters_orders_and_limits() {
         .map(|number| system.actor(&format!("a{number}")).class("a").spawn(|| Counter).unwrap())
         .collect();
     actors.iter().for_each(settle);
+    let handled = |actor: &ActorRef<Do>| any(actor).handled();
     let gates: Vec<_> = actors[..2].iter().map(hold).collect();
+    // `hold` returns from the handler before.
+    wait_until(|| actors[..2].iter().all(|actor| handled(actor) == 3));
     (0..7).for_each(|_| actors[0].tell(Do::Nothing));
     (0..9).for_each(|_| actors[1].tell(Do::Nothing));
     (0..3).for_each(|_| actors[4].tell(Do::Nothing));
