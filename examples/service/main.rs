@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --features config,console,signals --example service [FILE]     # examples/service/service.toml
-//! printf 'deposit ada 500\nforecast ada 10\n' | nc -N 127.0.0.1 7070       # ok 500, ok 609
+//! printf 'deposit ada 500\nforecast ada 10\n' | nc -N 127.0.0.1 7070       # ok 500, ok 605
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
