@@ -23,6 +23,8 @@ type Segments = [OnceLock<Box<Segment>>; SEGMENT];
 /// Types of actors whose counts a thread remembers.
 const RECENT: usize = if EXPLORED { 1 } else { 8 };
 
+const _: () = assert!(RECENT.is_power_of_two(), "places are found by a mask");
+
 /// A type of actors, by the address of what is known of it, and the counts of its class. Written by the thread of the
 /// table alone.
 #[derive(Default)]
@@ -115,7 +117,7 @@ impl Recent {
 #[inline]
 fn place_of(key: usize) -> usize {
     // What is known of a type has some words.
-    (key >> 6) % RECENT
+    (key >> 6) & (RECENT - 1)
 }
 
 impl ClassCounts {

@@ -105,7 +105,7 @@ impl DeadLetters {
     fn count(&self, reason: DeadLetterReason) {
         // Models have no use for the number, and each access makes them larger.
         if !EXPLORED {
-            let shard = thread_index::current().unwrap_or(0) % SHARDS;
+            let shard = thread_index::current().unwrap_or(0) & (SHARDS - 1);
             // Ordering: Relaxed; a statistic.
             self.by_reason[shard][reason as usize].fetch_add(1, Ordering::Relaxed);
         }

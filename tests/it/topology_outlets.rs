@@ -69,7 +69,7 @@ impl Actor for Teller {
     type Message = TellerMsg;
     fn receive(&mut self, message: TellerMsg, _: &mut Context<TellerMsg>) -> HandlerResult {
         match message {
-            TellerMsg::Count(call) => _ = call.answer(|_| self.0),
+            TellerMsg::Count(call) => call.answer(|_| self.0),
             TellerMsg::Order(_) => self.0 += 1,
         }
         Ok(())
