@@ -55,7 +55,7 @@ struct Made {
     is_closed: bool,
 }
 
-/// What the layer has seen, by the fields of spans that tell tests apart. One for all tests, since threads of systems
+/// The spans and events that the layer has seen, by the fields of spans that tell tests apart. One for all tests, since threads of systems
 /// have the subscriber of the process.
 #[derive(Default)]
 struct Seen {

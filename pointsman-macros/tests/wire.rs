@@ -1,4 +1,4 @@
-//! What `#[derive(Wire)]` writes. What it refuses is among the other refusals, in `tests/ui`.
+//! The code that `#[derive(Wire)]` writes. Its refusals are among the others, in `tests/ui`.
 
 mod support;
 

@@ -9,6 +9,8 @@ pub(crate) mod turn; // one turn
 pub(crate) mod lifecycle; // creation, failure, restart, end
 pub(crate) mod supervise; // a parent judges a failure
 pub(crate) mod child_hooks; // hooks of the engine's own parents
+#[cfg(not(pointsman_loom))]
+pub(crate) mod forward_hooks; // the hooks of an actor that wraps another one
 pub(crate) mod watch; // death watch
 pub(crate) mod passivate; // an end that leaves no message behind
 pub(crate) mod leave_router; // the leave of a routee

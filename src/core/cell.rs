@@ -541,7 +541,7 @@ unsafe fn note_wake(task: NonNull<Task>, number: u64) {
 ///
 /// # Safety
 ///
-/// As for [`RunFn`](crate::scheduler::task::RunFn); the task is that of an actor.
+/// As for [`RunFn`]; the task is that of an actor.
 unsafe fn run_sampled(task: NonNull<Task>, turn: &Turn) -> Ran {
     let header = task.cast::<Header>();
     // SAFETY: the caller hands us the token, so the actor is alive.

@@ -116,7 +116,7 @@ impl Recent {
 /// The place of a type among those that are remembered.
 #[inline]
 fn place_of(key: usize) -> usize {
-    // What is known of a type has some words.
+    // The vtable of a type has some words, so its address has no use for the lowest bits.
     (key >> 6) & (RECENT - 1)
 }
 

@@ -322,6 +322,7 @@ impl<'a> SendOp<'a> {
     /// # Errors
     ///
     /// If no recipient took a copy: the remainder of the message, for which the caller accounts as for one delivery.
+    #[inline]
     pub(crate) fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
         let mut later = self.later.take();
         if !later.is_empty() && deferred_send::are_deferred() {

@@ -2,13 +2,10 @@
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
+use crate::actor::forward_hooks::forward_hooks;
 use crate::core::actor_ref::ActorRef;
-use crate::core::control::Terminated;
-use crate::core::strategy::Strategy;
 use crate::dump::dumper::Dumper;
 use crate::dump::record::DumpDirection;
-use crate::failure::Failure;
-use crate::mailbox::kind::{Mailbox, MailboxRequirement};
 use std::fmt::{self, Debug};
 
 /// An actor whose messages are dumped before it handles them. Made by [`Dumper::actor`].
@@ -85,41 +82,7 @@ impl<A: Actor<Message: Debug>> Actor for Dumped<A> {
         self.actor.receive(message, ctx)
     }
 
-    fn started(&mut self, ctx: &mut Context<A::Message>) -> HandlerResult {
-        self.actor.started(ctx)
-    }
-
-    fn stopped(&mut self, ctx: &mut Context<A::Message>) {
-        self.actor.stopped(ctx);
-    }
-
-    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
-        self.actor.restarting(failure, ctx)
-    }
-
-    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
-        self.actor.restarted(failure, ctx)
-    }
-
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<A::Message>) -> HandlerResult {
-        self.actor.terminated(terminated, ctx)
-    }
-
-    fn influences_receive_timeout(&self, message: &A::Message) -> bool {
-        self.actor.influences_receive_timeout(message)
-    }
-
-    fn mailbox() -> Option<Mailbox> {
-        A::mailbox()
-    }
-
-    fn mailbox_requirement() -> Option<MailboxRequirement> {
-        A::mailbox_requirement()
-    }
-
-    fn supervision(&self) -> Strategy {
-        self.actor.supervision()
-    }
+    forward_hooks! { actor: A }
 }
 
 impl<A: Actor> fmt::Debug for Dumped<A> {

@@ -2,11 +2,8 @@
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
-use crate::core::control::Terminated;
-use crate::core::strategy::Strategy;
-use crate::failure::Failure;
+use crate::actor::forward_hooks::forward_hooks;
 use crate::logs::loggers::LogGroup;
-use crate::mailbox::kind::{Mailbox, MailboxRequirement};
 use std::fmt;
 
 /// An actor whose handlers and hooks log for a group. Made by [`LogGroup::actor`].
@@ -34,46 +31,7 @@ impl<A: Actor> Actor for Logged<A> {
         self.actor.receive(message, ctx)
     }
 
-    fn started(&mut self, ctx: &mut Context<A::Message>) -> HandlerResult {
-        let _within = self.group.enter();
-        self.actor.started(ctx)
-    }
-
-    fn stopped(&mut self, ctx: &mut Context<A::Message>) {
-        let _within = self.group.enter();
-        self.actor.stopped(ctx);
-    }
-
-    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
-        let _within = self.group.enter();
-        self.actor.restarting(failure, ctx)
-    }
-
-    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<A::Message>) -> HandlerResult {
-        let _within = self.group.enter();
-        self.actor.restarted(failure, ctx)
-    }
-
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<A::Message>) -> HandlerResult {
-        let _within = self.group.enter();
-        self.actor.terminated(terminated, ctx)
-    }
-
-    fn influences_receive_timeout(&self, message: &A::Message) -> bool {
-        self.actor.influences_receive_timeout(message)
-    }
-
-    fn mailbox() -> Option<Mailbox> {
-        A::mailbox()
-    }
-
-    fn mailbox_requirement() -> Option<MailboxRequirement> {
-        A::mailbox_requirement()
-    }
-
-    fn supervision(&self) -> Strategy {
-        self.actor.supervision()
-    }
+    forward_hooks! { actor: A, within |logged| logged.group.enter() }
 }
 
 impl<A> fmt::Debug for Logged<A> {

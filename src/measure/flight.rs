@@ -114,7 +114,7 @@ pub(crate) struct Flight {
     events: VecDeque<FlightEvent>,
     /// Older events that were lost.
     pub(crate) lost: u64,
-    /// Returns how many messages the thread has handled so far.
+    /// Returns how many messages the calling thread, which is that of the recording, has handled so far.
     handled: Box<dyn Fn() -> u64 + Send>,
     /// The messages at the begin of the turn that runs; `None` between turns.
     before: Option<u64>,

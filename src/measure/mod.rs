@@ -1,8 +1,8 @@
 //! Measurements that turns and senders take, and the cells in which they leave them. Knows tasks and times, and neither
 //! actors nor systems: `telemetry/` shows the results.
 //!
-//! A measurement that is off costs a load of [`is_on`] where it would be taken, and nothing where messages go the usual
-//! way. All that is on is behind calls that the compiler keeps out of line.
+//! A measurement that is off costs a load of [`is_on`](meter::is_on) where a sender comes to a new block or wakes an actor
+//! from outside, and nothing elsewhere. All that is on is behind calls that the compiler keeps out of line.
 
 pub(crate) mod buckets; // counts by size, with one writer
 pub(crate) mod wake_stamps; // when actors were woken

@@ -3,14 +3,11 @@
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
+use crate::actor::forward_hooks::forward_hooks;
 use crate::actor::recipe::IntoActor;
 use crate::actor::spawn::ClassChoice;
 use crate::core::actor_ref::ActorRef;
-use crate::core::control::Terminated;
 use crate::core::error::SpawnError;
-use crate::core::strategy::Strategy;
-use crate::failure::Failure;
-use crate::mailbox::kind::{Mailbox, MailboxRequirement};
 use std::fmt;
 use std::marker::PhantomData;
 use tracing::Span;
@@ -182,39 +179,5 @@ where
         self.actor.receive(message, ctx)
     }
 
-    fn started(&mut self, ctx: &mut Context<Traced<M>>) -> HandlerResult {
-        self.actor.started(ctx)
-    }
-
-    fn stopped(&mut self, ctx: &mut Context<Traced<M>>) {
-        self.actor.stopped(ctx);
-    }
-
-    fn restarting(&mut self, failure: &Failure, ctx: &mut Context<Traced<M>>) -> HandlerResult {
-        self.actor.restarting(failure, ctx)
-    }
-
-    fn restarted(&mut self, failure: &Failure, ctx: &mut Context<Traced<M>>) -> HandlerResult {
-        self.actor.restarted(failure, ctx)
-    }
-
-    fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Traced<M>>) -> HandlerResult {
-        self.actor.terminated(terminated, ctx)
-    }
-
-    fn influences_receive_timeout(&self, message: &Traced<M>) -> bool {
-        self.actor.influences_receive_timeout(message)
-    }
-
-    fn mailbox() -> Option<Mailbox> {
-        A::mailbox()
-    }
-
-    fn mailbox_requirement() -> Option<MailboxRequirement> {
-        A::mailbox_requirement()
-    }
-
-    fn supervision(&self) -> Strategy {
-        self.actor.supervision()
-    }
+    forward_hooks! { actor: A }
 }

@@ -1,6 +1,5 @@
 //! The flight recorder of a system: it lets the workers record for a while, and names the actors of the turns.
 
-use crate::core::ledger::ThreadCounters;
 use crate::core::lifecycle::ActorEvent;
 use crate::core::system::SystemRef;
 use crate::dispatch::dispatcher::DispatcherKind;
@@ -48,13 +47,10 @@ impl Recording {
                 continue;
             }
             for pulse in pulses {
-                let (core, number) = (StdArc::downgrade(system.core()), pulse.thread());
-                let handled = move || match (core.upgrade(), number) {
-                    (Some(core), Some(number)) => {
-                        core.ledger().of_thread(number, ThreadCounters::handled_so_far)
-                    }
-                    _ => 0,
-                };
+                let core = StdArc::downgrade(system.core());
+                // The thread of the pulse calls it.
+                let handled =
+                    move || core.upgrade().map_or(0, |core| core.ledger().for_this_thread().handled_so_far());
                 if !pulse.begin_flight(Flight::new(began, Box::new(handled))) {
                     return None;
                 }

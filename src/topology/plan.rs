@@ -588,7 +588,7 @@ impl<D: Send + 'static> DeclaredGroup<D> {
     /// Shows each message of type `M` that leaves by this group's routes.
     #[cfg(not(pointsman_loom))]
     pub(crate) fn show<M: Send + 'static>(&self, shows: Shows<M>) {
-        // What it replaces is the user's, and is dropped without the lock.
+        // The replaced function is the user's, and is dropped without the lock.
         let before = self.with_draft(|draft: &mut Draft<M>| draft.shows.replace(shows));
         drop(before);
     }

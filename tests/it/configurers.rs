@@ -225,7 +225,7 @@ fn one_actor_that_refuses_keeps_all_groups_from_changing_and_is_named() {
     let event = outcomes.try_recv().expect("it is told");
     assert_eq!((event.path, event.outcome), (office.file.0.clone(), Err(error)));
     assert_eq!(office.notes(), ["1 is asked about 13", "2 is asked about 13"], "no group has changed");
-    // What was refused is still new.
+    // The refused sections are still new.
     office.file.write("[topology.ledgers]\nlimit = 12\n[topology.audit]\nsize = 9\n");
     assert_eq!(office.configurer.reload(), Ok(vec!["ledgers".to_owned(), "audit".to_owned()]));
     assert_eq!(office.notes().len(), 5);

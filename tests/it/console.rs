@@ -472,7 +472,7 @@ fn a_trace_has_the_turns_of_busy_and_idle_workers() {
     let (busy, idle) = (of_actor("/user/restless"), of_actor("/user/now-and-then"));
     let full = busy.iter().filter(|messages| **messages == 64).count();
     assert!(busy.iter().all(|messages| *messages <= 64), "no turn is beyond its throughput: {busy:?}");
-    assert!(full > 10 && !idle.is_empty(), "{full} turns of {}, {idle:?}", busy.len());
+    assert!(full > 10 && idle.iter().sum::<u64>() > 10, "{full} turns of {}, {idle:?}", busy.len());
     assert!(idle.iter().sum::<u64>() <= sent);
     let of_class = events.iter().find(|event| event["name"].as_str() == Some("/user/restless")).unwrap();
     assert_eq!(of_class["args"]["class"], "without rest");

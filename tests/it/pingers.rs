@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is reported, as text without times.
+/// The reports, as texts without times.
 struct Reports {
     reports: Receiver<PingReport>,
     _subscription: Subscription,

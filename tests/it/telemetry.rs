@@ -1,4 +1,4 @@
-//! What a system tells of itself: actors, classes, statistics, lifecycle events, histograms, stuck handlers.
+//! Telemetry: a system tells of its actors, classes, statistics, lifecycle events, histograms, stuck handlers.
 
 use crate::support::{LONG, wait_until};
 use pointsman::dispatch::DispatcherKind;
