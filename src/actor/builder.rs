@@ -3,7 +3,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::recipe::{ByContext, IntoActor, Recipe};
+use crate::actor::recipe::{IntoActor, Recipe, by_context};
 use crate::actor::spawn::{ClassChoice, Plan, spawn_cell, spawn_default, stash_limit};
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -217,7 +217,7 @@ impl ActorBuilder {
         A: Actor,
         I: IntoActor<Actor = A>,
     {
-        spawn_cell::<A, _>(self.plan, ByContext(recipe))
+        spawn_cell::<A, _>(self.plan, by_context(recipe))
     }
 }
 
@@ -225,7 +225,7 @@ impl ActorBuilder {
 pub(crate) fn without_context<A: Actor, I: IntoActor<Actor = A>>(
     mut recipe: impl FnMut() -> I + Send + 'static,
 ) -> impl Recipe<A> {
-    ByContext(move |_: &mut Context<A::Message>| recipe())
+    by_context(move |_: &mut Context<A::Message>| recipe())
 }
 
 impl fmt::Debug for ActorBuilder {

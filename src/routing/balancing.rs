@@ -3,7 +3,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::refuse;
-use crate::actor::recipe::{ByContext, IntoActor};
+use crate::actor::recipe::{IntoActor, by_context};
 use crate::actor::shared_queue_turn::SharedQueue;
 use crate::actor::spawn::spawn_held;
 use crate::core::actor_ref::RecipientLoad;
@@ -157,7 +157,7 @@ impl RouterBuilder {
         let recipe = StdArc::new(Guarded::new(recipe));
         let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
-            let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
+            let recipe = by_context(move |ctx: &mut Context<A::Message>| recipe(ctx));
             spawn_held::<A, _>(settings.plan(head, routee_index), recipe).map(NewRoutee::Own)
         };
         let (make, logic) = sharing(StdArc::new(make));

@@ -2,7 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::recipe::{ByContext, IntoActor};
+use crate::actor::recipe::{IntoActor, by_context};
 use crate::actor::spawn::spawn_held;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -118,7 +118,7 @@ impl RouterBuilder {
         let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
             let plan = settings.plan(head, routee_index);
-            spawn_held::<A, _>(plan, ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx)))
+            spawn_held::<A, _>(plan, by_context(move |ctx: &mut Context<A::Message>| recipe(ctx)))
                 .map(NewRoutee::Own)
         };
         let check = |parent: &AnyActorRef, settings: &RouteeSettings, path: &dyn Fn() -> String| {

@@ -2,7 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::recipe::{ByContext, IntoActor};
+use crate::actor::recipe::{IntoActor, by_context};
 use crate::actor::spawn::spawn_held;
 use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
@@ -77,7 +77,7 @@ impl RouterBuilder {
         let recipe = StdArc::new(Guarded::new(recipe));
         let make = move |head: &AnyActorRef, routee_index: u32, settings: &RouteeSettings| {
             let recipe = recipe.clone();
-            let recipe = ByContext(move |ctx: &mut Context<A::Message>| recipe(ctx));
+            let recipe = by_context(move |ctx: &mut Context<A::Message>| recipe(ctx));
             let held = spawn_held::<A, _>(settings.plan(head, routee_index), recipe)?;
             let actor = ActorRef::to_own_recipient(Strip { target: held.actor().clone() });
             Ok(NewRoutee::Behind { actor, held: Box::new(held) })

@@ -2,7 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::recipe::{ByContext, IntoActor};
+use crate::actor::recipe::{IntoActor, by_context};
 use crate::actor::spawn::{Held, spawn_held};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
@@ -138,7 +138,7 @@ where
         Some(first) => Ok(first),
         None => factory(index).into_actor(),
     };
-    spawn_held::<A, _>(settings.plan(head, number), ByContext(recipe))
+    spawn_held::<A, _>(settings.plan(head, number), by_context(recipe))
 }
 
 impl<M: Send + 'static> SpawnRouter<M, Broadcast> {
