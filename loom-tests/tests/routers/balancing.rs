@@ -672,7 +672,7 @@ fn the_end_of_a_routee_races_a_send() {
         sender.join().unwrap();
         drop(routees);
         assert_eq!(world.handled.load(SeqCst), 1, "one of the two takes it");
-        world.end(1, 1);
+        world.end(1, 0);
     });
 }
 
@@ -706,7 +706,7 @@ fn nobody_counts_on_a_routee_that_is_busy_with_its_own() {
         own.into_iter().for_each(|sender| sender.join().unwrap());
         shared.join().unwrap();
         drop(routees);
-        world.end(3, 1);
+        world.end(3, 0);
     });
 }
 
@@ -746,7 +746,7 @@ fn a_routee_flooded_by_itself_takes_what_others_push() {
         sender.join().unwrap();
         drop(routees);
         world.flood.assert_short();
-        world.end(8, 1);
+        world.end(8, 0);
     });
 }
 
@@ -766,6 +766,6 @@ fn a_routee_flooded_by_itself_takes_what_it_has_pushed() {
         sender.join().unwrap();
         drop(routees);
         world.flood.assert_short();
-        world.end(9, 1);
+        world.end(9, 0);
     });
 }

@@ -94,7 +94,7 @@ fn route_races_the_removal_of_the_last_routee() {
         let accepted = World::try_tell(&router, 1);
         assert!(removal.join().unwrap());
         drop(router);
-        world.end(1, accepted, 2);
+        world.end(1, accepted, 1);
     });
 }
 
@@ -118,7 +118,7 @@ fn the_deadline_of_a_leaving_routee_races_what_is_routed_again() {
         assert_eq!(World::try_tell(&router, 1), 1);
         assert!(removal.join().unwrap());
         drop(router);
-        world.end(2, 2, 2);
+        world.end(2, 2, 1);
     });
 }
 
