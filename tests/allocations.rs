@@ -335,13 +335,17 @@ fn drive<const WORDS: usize>(
     way.wait_for(before + messages * way.each);
 }
 
+/// The allocations that a case may make beside its messages. A thread that first measures an actor class makes its row of the
+/// class, and the warm-up does not decide which worker meets which actors: at most 8 blocks for each of two workers.
+static MADE_ONCE: AtomicU64 = AtomicU64::new(0);
+
 /// Checks one case, after its warm-up.
 fn check(faults: &mut Vec<String>, case: String, mut run: impl FnMut(u64)) {
     run(WARM_UP);
     let began = Instant::now();
     let count = allocations(|| run(MESSAGES));
     println!("{case}: {count} allocations in {MESSAGES} messages, {:.1?}", began.elapsed());
-    if count > 0 {
+    if count > MADE_ONCE.load(Ordering::Relaxed) {
         faults.push(case);
     }
 }
@@ -586,7 +590,9 @@ fn main() {
     // memory, whatever is sent.
     let one = NonZeroU32::MIN;
     let all = Telemetry::off().waits(one).turns(one);
-    [Telemetry::off(), all].into_iter().for_each(run);
+    run(Telemetry::off());
+    MADE_ONCE.store(16, Ordering::Relaxed);
+    run(all);
 }
 
 fn run(telemetry: Telemetry) {
