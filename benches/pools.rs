@@ -91,7 +91,7 @@ fn measure(size: usize) -> Cost {
     let (before, start) = (IN_USE.load(Ordering::Relaxed), Instant::now());
     let router = pool(&system, "stopped", size);
     // The first answer comes behind the creation of all.
-    assert_eq!(router.routees().expect("it lives").len(), size);
+    assert_eq!(router.routees_info().expect("it lives").len(), size);
     let create = per_routee(start);
     let in_use = || (IN_USE.load(Ordering::Relaxed) - before) as f64 / size as f64;
     let new = in_use();

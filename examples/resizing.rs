@@ -83,8 +83,8 @@ fn follow(load: &[usize], resizer: impl Resizer) -> Result<Vec<usize>, Box<dyn E
         (0..*jobs).for_each(|_| pool.tell(Job));
         hall.wait_until_settled(&routees);
         clock.advance(SLOT);
-        // The answer comes behind what the tick has set off.
-        routees = pool.routees()?;
+        // The head answers behind what the tick has set off.
+        routees = pool.routees_info()?.into_iter().map(|info| info.routee.actor().clone()).collect();
         sizes.push(routees.len());
     }
     hall.close();
