@@ -12,6 +12,7 @@
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
+//! - `settings.rs`: these and all other settings of a node, as a file has them.
 //! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
 //! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
@@ -71,10 +72,13 @@ pub(crate) mod peer_outbox; // an outbox as the engine sees it
 pub use crate::remote::engine::{
     Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
 };
-#[cfg(feature = "remote")]
-pub use crate::remote::peer_outbox::PeerOutbox;
+#[cfg(all(feature = "config", feature = "remote"))]
+pub(crate) mod settings; // the settings of a node, and their keys in a file
+
 #[cfg(feature = "remote")]
 pub use crate::remote::limits::{LimitError, Limits};
+#[cfg(feature = "remote")]
+pub use crate::remote::peer_outbox::PeerOutbox;
 #[cfg(feature = "remote")]
 pub use crate::remote::policy::{Policy, PolicyError};
 #[cfg(feature = "remote")]
