@@ -402,6 +402,8 @@ impl SystemBuilder {
             shutdown_phases,
             topology,
             telemetry,
+            #[cfg(all(feature = "config", feature = "remote"))]
+                remote: _,
         } = settings;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());

@@ -5,11 +5,16 @@
 //! - `wire.rs`: the trait of messages, with a name and a version.
 //! - `guarded_deserializer.rs`, `codec.rs`: messages to bytes and back, within limits.
 //! - `registry.rs`: the types that a node knows.
-//! - `uid.rs`, `canonical_path.rs`: how systems and actors are named on the wire.
+//! - `uid.rs`, and `canonical_path.rs` of `path/`: how systems and actors are named on the wire.
 //! - `frame.rs`, `batch.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
+//! - `engine.rs`, `peer_outbox.rs`: what carries frames between nodes, and how it takes batches.
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
+//! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
+//! - `settings.rs`: these and all other settings of a node, as a file has them.
+//! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
+//! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
 
 #[cfg(feature = "remote")]
@@ -24,7 +29,6 @@ pub(crate) mod registry; // the types that a node knows
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod uid; // the number of one start of a system
-pub(crate) mod canonical_path; // the one form of a path on the wire
 pub(crate) mod frame; // the beginning of each frame
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
@@ -46,7 +50,37 @@ pub(crate) mod tombstones; // systems that were declared down
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod association; // greeting, suspicion, quarantine and a new beginning
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod limits; // what a node takes in, keeps and sends at most
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod policy; // what may come in, from which peers
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod far_table; // the references to actors of a peer, each once
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod far_state; // whether an actor elsewhere takes messages
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) mod ports; // the reply ports that were sent to others
 
+#[cfg(feature = "remote")]
+pub(crate) mod engine; // what carries frames between nodes
+#[cfg(feature = "remote")]
+pub(crate) mod peer_outbox; // an outbox as the engine sees it
+
+#[cfg(feature = "remote")]
+pub use crate::remote::engine::{
+    Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
+};
+#[cfg(all(feature = "config", feature = "remote"))]
+pub(crate) mod settings; // the settings of a node, and their keys in a file
+
+#[cfg(feature = "remote")]
+pub use crate::remote::limits::{LimitError, Limits};
+#[cfg(feature = "remote")]
+pub use crate::remote::peer_outbox::PeerOutbox;
+#[cfg(feature = "remote")]
+pub use crate::remote::policy::{Policy, PolicyError};
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};
 #[cfg(all(feature = "remote", feature = "macros"))]
