@@ -31,6 +31,8 @@ pub(crate) struct SystemSettings {
     pub(crate) topology: Sections,
     /// `None`: the default, where the clock is the system's own.
     pub(crate) telemetry: Option<Telemetry>,
+    #[cfg(feature = "remote")]
+    pub(crate) node: Option<crate::remote::Node>,
 }
 
 impl SystemSettings {
@@ -50,6 +52,8 @@ impl SystemSettings {
             shutdown_phases: Phases::default(),
             topology: Sections::default(),
             telemetry: None,
+            #[cfg(feature = "remote")]
+            node: None,
         }
     }
 
