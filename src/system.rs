@@ -418,6 +418,8 @@ impl SystemBuilder {
             telemetry,
             #[cfg(feature = "remote")]
             node,
+            #[cfg(all(feature = "config", feature = "remote"))]
+                remote: _,
         } = settings;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());

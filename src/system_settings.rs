@@ -33,6 +33,9 @@ pub(crate) struct SystemSettings {
     pub(crate) telemetry: Option<Telemetry>,
     #[cfg(feature = "remote")]
     pub(crate) node: Option<crate::remote::Node>,
+    /// The changes of the settings of a node, which has its settings from the code.
+    #[cfg(all(feature = "config", feature = "remote"))]
+    pub(crate) remote: toml::Table,
 }
 
 impl SystemSettings {
@@ -54,6 +57,8 @@ impl SystemSettings {
             telemetry: None,
             #[cfg(feature = "remote")]
             node: None,
+            #[cfg(all(feature = "config", feature = "remote"))]
+            remote: toml::Table::new(),
         }
     }
 

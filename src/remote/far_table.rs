@@ -5,7 +5,7 @@
 //! when the table has grown to twice the size that the last sweep has left.
 
 use crate::sync::{EXPLORED, HashMap, Mutex, lock};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// The number of entries at which a table is swept first.
 const SWEPT_FROM: usize = if EXPLORED { 2 } else { 64 };
@@ -14,7 +14,7 @@ const SWEPT_FROM: usize = if EXPLORED { 2 } else { 64 };
 pub(crate) trait Interned {
     fn key(&self) -> FarKey<'_>;
 
-    /// Whether no other reference exists than this one. If so, whatever the threads did that had others has happened before.
+    /// Whether no other reference exists than this one.
     fn is_alone(&self) -> bool;
 }
 
@@ -28,13 +28,12 @@ pub(crate) struct FarKey<'a> {
 
 /// The references to the actors of one UID of a peer.
 pub(crate) struct FarTable<R> {
-    /// Paths come from the peer, so they are hashed with a secret.
-    hasher: RandomState,
     entries: Mutex<Entries<R>>,
 }
 
 struct Entries<R> {
-    /// By the hash of the key. Two keys of one hash are rare, and still two.
+    /// By the hash of the key, with the secret of this map's hasher, since the peer chooses paths. Two keys of one hash are rare, and
+    /// still two.
     by_hash: HashMap<u64, Vec<R>>,
     count: usize,
     swept_from: usize,
@@ -43,7 +42,7 @@ struct Entries<R> {
 impl<R: Interned> FarTable<R> {
     pub(crate) fn new() -> Self {
         let entries = Entries { by_hash: HashMap::default(), count: 0, swept_from: SWEPT_FROM };
-        Self { hasher: RandomState::new(), entries: Mutex::new(entries) }
+        Self { entries: Mutex::new(entries) }
     }
 
     /// Returns what `clone` makes of the reference of this key. `make` makes the reference, if there is none. Both run under the
@@ -54,8 +53,8 @@ impl<R: Interned> FarTable<R> {
         clone: impl FnOnce(&R) -> T,
         make: impl FnOnce() -> R,
     ) -> T {
-        let hash = self.hasher.hash_one(key);
         let mut held = lock(&self.entries);
+        let hash = held.hash(key);
         if let Some(known) = held.find(hash, key) {
             return clone(known);
         }
@@ -73,8 +72,8 @@ impl<R: Interned> FarTable<R> {
 
     /// Returns what `clone` makes of the reference of this key, if there is one.
     pub(crate) fn get<T>(&self, key: FarKey<'_>, clone: impl FnOnce(&R) -> T) -> Option<T> {
-        let hash = self.hasher.hash_one(key);
-        lock(&self.entries).find(hash, key).map(clone)
+        let held = lock(&self.entries);
+        held.find(held.hash(key), key).map(clone)
     }
 
     /// Takes all references out: the UID of the peer is gone.
@@ -91,6 +90,10 @@ impl<R: Interned> FarTable<R> {
 }
 
 impl<R: Interned> Entries<R> {
+    fn hash(&self, key: FarKey<'_>) -> u64 {
+        self.by_hash.hasher().hash_one(key)
+    }
+
     fn find(&self, hash: u64, key: FarKey<'_>) -> Option<&R> {
         self.by_hash.get(&hash)?.iter().find(|known| known.key() == key)
     }

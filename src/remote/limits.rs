@@ -114,7 +114,8 @@ macro_rules! limits {
                 }
             )*
 
-            fn check_ranges(&self) -> Result<(), LimitError> {
+            /// Checks each limit by itself.
+            pub(crate) fn check_values(&self) -> Result<(), LimitError> {
                 $(
                     if !($min..=$max).contains(&self.$name) {
                         return Err(LimitError::Range { key: $key, value: self.$name, min: $min, max: $max });
@@ -183,7 +184,7 @@ impl Limits {
     ///
     /// [`LimitError`] names the first limit that is not, its value and the bounds.
     pub fn check(&self) -> Result<(), LimitError> {
-        self.check_ranges()?;
+        self.check_values()?;
         // A batch with the largest envelope has to fit into the window, or it would wait without end.
         let frame = (self.envelope + FRAME_REST).max(self.batch);
         let at_least = [
@@ -220,7 +221,7 @@ mod tests {
         for (key, default, min, max) in TABLE.iter().copied() {
             assert!((min..=max).contains(&default), "{key}");
             assert_eq!(defaults.set(key, default), defaults);
-            let range = |value| match defaults.set(key, value).check_ranges() {
+            let range = |value| match defaults.set(key, value).check_values() {
                 Ok(()) => None,
                 Err(error) => {
                     assert_eq!(error, LimitError::Range { key, value, min, max });

@@ -14,6 +14,7 @@
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
+//! - `settings.rs`: these and all other settings of a node, as a file has them.
 //! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
 //! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
@@ -99,6 +100,9 @@ pub(crate) mod lane; // the actor that handles the batches of a lane
 pub(crate) mod node_event; // events of a node
 #[cfg(feature = "remote")]
 pub(crate) mod link_report; // the account of a link
+
+#[cfg(all(feature = "config", feature = "remote"))]
+pub(crate) mod settings; // the settings of a node, and their keys in a file
 
 #[cfg(feature = "remote")]
 pub use crate::remote::detector::DetectorSettings;

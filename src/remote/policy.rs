@@ -72,6 +72,8 @@ debug_by_display! { PolicyError }
 
 /// The peers that a rule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(try_from = "String", into = "String"))]
 enum Peers {
     Node(String),
     Role(String),
@@ -96,6 +98,8 @@ impl Peers {
 
 /// A pattern of paths: `*` is any single name, `prefix*` a single name with that prefix, and `**` at the end one or more names.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(try_from = "String", into = "String"))]
 struct Pattern(String);
 
 impl Pattern {
@@ -181,6 +185,8 @@ enum Base {
 /// assert!(error.to_string().contains("begin it with '/'"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(try_from = "file::PolicySection", into = "file::PolicySection"))]
 #[must_use = "a policy has no effect before a node has it"]
 pub struct Policy {
     own: Access,
@@ -401,6 +407,144 @@ fn has_wildcard(text: &str) -> bool {
 /// The name of an element of a selection.
 fn without_uid(element: &str) -> &str {
     element.split_once('#').map_or(element, |(name, _)| name)
+}
+
+/// The keys of a policy in a file.
+#[cfg(feature = "config")]
+mod file {
+    use super::{Access, Base, Pattern, Peers, Policy, PolicyError, ROLE};
+    use crate::util::values::is_default;
+    use serde::{Deserialize, Serialize};
+    use std::collections::BTreeMap;
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct PolicySection {
+        default: BaseKey,
+        #[serde(skip_serializing_if = "is_default")]
+        strict_paths: bool,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<Pattern>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        deploy: BTreeMap<String, Vec<Peers>>,
+        /// In their order: the first that has a peer holds for it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        rule: Vec<RuleSection>,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    struct RuleSection {
+        peers: Peers,
+        #[serde(default)]
+        default: BaseKey,
+        #[serde(default, skip_serializing_if = "is_default")]
+        strict_paths: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<Pattern>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        deploy: BTreeMap<String, Vec<Peers>>,
+    }
+
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum BaseKey {
+        #[default]
+        Closed,
+        Open,
+    }
+
+    /// The base of these keys.
+    fn base(default: BaseKey, strict_paths: bool) -> Result<Base, String> {
+        match (default, strict_paths) {
+            (BaseKey::Closed, false) => Ok(Base::Closed),
+            (BaseKey::Closed, true) => Ok(Base::StrictPaths),
+            (BaseKey::Open, false) => Ok(Base::Open),
+            (BaseKey::Open, true) => {
+                Err("strict-paths = true has no effect with default = \"open\": leave one of both out"
+                    .to_owned())
+            }
+        }
+    }
+
+    /// The keys of a base.
+    fn keys(base: Base) -> (BaseKey, bool) {
+        let default = if base == Base::Open { BaseKey::Open } else { BaseKey::Closed };
+        (default, base == Base::StrictPaths)
+    }
+
+    impl TryFrom<PolicySection> for Policy {
+        type Error = String;
+
+        fn try_from(section: PolicySection) -> Result<Self, String> {
+            let PolicySection { default, strict_paths, paths, deploy, rule } = section;
+            let own =
+                Access { base: base(default, strict_paths)?, paths, factories: deploy.into_iter().collect() };
+            let rules = rule.into_iter().map(|section| {
+                let RuleSection { peers, default, strict_paths, paths, deploy } = section;
+                let base = base(default, strict_paths)?;
+                Ok((peers, Access { base, paths, factories: deploy.into_iter().collect() }))
+            });
+            Ok(Self { own, rules: rules.collect::<Result<_, String>>()?, error: None })
+        }
+    }
+
+    impl From<Policy> for PolicySection {
+        fn from(policy: Policy) -> Self {
+            let Access { base, paths, factories } = policy.own;
+            let (default, strict_paths) = keys(base);
+            let rule = policy.rules.into_iter().map(|(peers, Access { base, paths, factories })| {
+                let (default, strict_paths) = keys(base);
+                RuleSection { peers, default, strict_paths, paths, deploy: deploy(factories) }
+            });
+            Self { default, strict_paths, paths, deploy: deploy(factories), rule: rule.collect() }
+        }
+    }
+
+    /// The factories by their names. A factory that is listed again has the peers of both.
+    fn deploy(factories: Vec<(String, Vec<Peers>)>) -> BTreeMap<String, Vec<Peers>> {
+        let mut by_name: BTreeMap<String, Vec<Peers>> = BTreeMap::new();
+        for (name, peers) in factories {
+            match by_name.get_mut(&name) {
+                // Without peers, all may.
+                Some(known) if known.is_empty() || peers.is_empty() => known.clear(),
+                Some(known) => known.extend(peers),
+                None => _ = by_name.insert(name, peers),
+            }
+        }
+        by_name
+    }
+
+    impl TryFrom<String> for Pattern {
+        type Error = PolicyError;
+
+        fn try_from(text: String) -> Result<Self, PolicyError> {
+            Self::parse(&text)
+        }
+    }
+
+    impl From<Pattern> for String {
+        fn from(pattern: Pattern) -> Self {
+            pattern.0
+        }
+    }
+
+    impl TryFrom<String> for Peers {
+        type Error = PolicyError;
+
+        fn try_from(text: String) -> Result<Self, PolicyError> {
+            Self::parse(&text)
+        }
+    }
+
+    impl From<Peers> for String {
+        fn from(peers: Peers) -> Self {
+            match peers {
+                Peers::Node(name) => name,
+                Peers::Role(role) => format!("{ROLE}{role}"),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
