@@ -1,4 +1,12 @@
 //! Nodes of pointsman over NATS servers. This crate is under construction.
 
-#[cfg_attr(not(test), allow(dead_code))] // the client is not built yet
+mod client;
 mod codec;
+mod connect_error;
+mod debug_by_display;
+mod server_fault;
+mod settings;
+mod write_queue;
+
+pub use crate::connect_error::{CertificateFault, CertificateOwner, ConnectError, Stage};
+pub use crate::settings::{Nats, SettingsError};
