@@ -8,6 +8,7 @@
 //! - `uid.rs`, `canonical_path.rs`: how systems and actors are named on the wire.
 //! - `frame.rs`, `batch.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
+//! - `engine.rs`, `peer_outbox.rs`: what carries frames between nodes, and how it takes batches.
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
@@ -47,6 +48,17 @@ pub(crate) mod tombstones; // systems that were declared down
 #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod association; // greeting, suspicion, quarantine and a new beginning
 
+#[cfg(feature = "remote")]
+pub(crate) mod engine; // what carries frames between nodes
+#[cfg(feature = "remote")]
+pub(crate) mod peer_outbox; // an outbox as the engine sees it
+
+#[cfg(feature = "remote")]
+pub use crate::remote::engine::{
+    Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
+};
+#[cfg(feature = "remote")]
+pub use crate::remote::peer_outbox::PeerOutbox;
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};
 #[cfg(all(feature = "remote", feature = "macros"))]
