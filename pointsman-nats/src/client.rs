@@ -39,7 +39,9 @@ pub(crate) enum Event<'a> {
     /// TLS must begin. Then the owner calls [`Client::secured`].
     StartTls,
     /// The connection is up, and a payload may have so many bytes.
-    Up { max_payload: usize },
+    Up {
+        max_payload: usize,
+    },
     Message(Message<'a>),
     /// The answer to a [`ping`](Client::ping) of the owner.
     Pong,
@@ -94,6 +96,11 @@ impl Client {
 
     pub(crate) fn is_up(&self) -> bool {
         self.phase == Phase::Up
+    }
+
+    /// Whether the handshake of TLS is awaited.
+    pub(crate) fn is_securing(&self) -> bool {
+        self.phase == Phase::Tls
     }
 
     /// What the server has said of itself last.
@@ -320,7 +327,8 @@ mod tests {
         let (events, answers) = hear(&mut client, PLAIN).unwrap();
         assert!(events.is_empty() && !client.is_up());
         let (connect, rest) = answers.split_once("\r\n").unwrap();
-        let json: serde_json::Value = serde_json::from_str(connect.strip_prefix("CONNECT ").unwrap()).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(connect.strip_prefix("CONNECT ").unwrap()).unwrap();
         for (key, value) in [
             ("verbose", false),
             ("pedantic", false),
@@ -348,7 +356,8 @@ mod tests {
     #[test]
     fn messages_may_come_before_the_pong() {
         let mut client = client(false);
-        let (events, _) = hear(&mut client, &format!("{PLAIN}MSG shop.d.n1.n2 1 2\r\nhi\r\nPONG\r\n")).unwrap();
+        let (events, _) =
+            hear(&mut client, &format!("{PLAIN}MSG shop.d.n1.n2 1 2\r\nhi\r\nPONG\r\n")).unwrap();
         assert!(events[0].starts_with("Message(") && events[1].starts_with("Up"), "{events:?}");
     }
 
@@ -515,6 +524,9 @@ mod tests {
         client.resubscribe(1, &pattern, 9, &mut out);
         assert!(out.is_empty());
         let (_, answers) = hear(&mut client, PLAIN).unwrap();
-        assert!(answers.ends_with("SUB shop.u.n1.2 9\r\nPING\r\n") && !answers.contains("shop.d"), "{answers}");
+        assert!(
+            answers.ends_with("SUB shop.u.n1.2 9\r\nPING\r\n") && !answers.contains("shop.d"),
+            "{answers}"
+        );
     }
 }

@@ -37,17 +37,12 @@ pub(crate) struct ServerInfo {
     #[serde(default)]
     pub(crate) headers: bool,
     #[serde(default)]
-    pub(crate) auth_required: bool,
-    #[serde(default)]
     pub(crate) tls_required: bool,
     #[serde(default)]
     pub(crate) tls_available: bool,
     /// Whether the server demands a certificate of the client.
     #[serde(default)]
     pub(crate) tls_verify: bool,
-    /// The server is about to end, and asks its clients to go elsewhere.
-    #[serde(default, rename = "ldm")]
-    pub(crate) lame_duck_mode: bool,
     /// The other servers of the cluster.
     #[serde(default)]
     pub(crate) connect_urls: Vec<String>,
@@ -624,7 +619,7 @@ mod tests {
         let Ok(Some(ServerOp::Info(info))) = decoder.next_op() else { panic!("an INFO") };
         assert_eq!((info.server_name.as_str(), info.version.as_str()), ("s", "2.9.10"));
         assert_eq!((info.max_payload, info.headers, info.tls_required), (1000, true, false));
-        assert_eq!((info.connect_urls.len(), info.lame_duck_mode), (0, false));
+        assert!(info.connect_urls.is_empty());
     }
 
     #[test]

@@ -35,12 +35,15 @@ impl ServerFault {
         } else if lower.contains("authoriz") || lower.contains("authentication") {
             ConnectError::Authorization { said: said() }
         } else if begins("stale connection") {
-            ConnectError::Refused { said: "Stale Connection: this node has not answered its PINGs".to_owned() }
+            ConnectError::Refused {
+                said: "Stale Connection: this node has not answered its PINGs".to_owned(),
+            }
         } else if begins("slow consumer") {
             ConnectError::SlowConsumer
         } else if begins("server shutdown") {
             ConnectError::ShuttingDown
-        } else if begins("maximum") && lower.contains("exceeded")
+        } else if begins("maximum")
+            && lower.contains("exceeded")
             && (lower.contains("connections") || lower.contains("subscriptions"))
         {
             ConnectError::TooMany { said: said() }
@@ -113,7 +116,9 @@ mod tests {
         let text = "Permissions Violation for Publish to \"shop.d.n1.n3\"";
         assert_eq!(ServerFault::of(text), ServerFault::Publish { subject: "shop.d.n1.n3".to_owned() });
         let text = "Permissions Violation for Subscription to \"shop.d.n2.*\" using queue \"q\"";
-        assert!(matches!(ServerFault::of(text), ServerFault::Subscribe { subject } if subject.starts_with("shop.d.n2.*")));
+        assert!(
+            matches!(ServerFault::of(text), ServerFault::Subscribe { subject } if subject.starts_with("shop.d.n2.*"))
+        );
         for text in ["Permissions Violation for Publish to \"", "permissions violation for publish"] {
             assert_eq!(ServerFault::of(text), ServerFault::Publish { subject: text.to_owned() });
         }

@@ -145,7 +145,8 @@ impl ServerAddress {
     /// Reads `nats://[user[:password]@]host[:port]`, or `tls://` so.
     pub(crate) fn parse(value: &str) -> Result<Self, SettingsError> {
         let wrong = |why| SettingsError::Server { value: without_password(value), why };
-        let (scheme, rest) = value.split_once("://").ok_or_else(|| wrong("it has no `nats://` or `tls://`"))?;
+        let (scheme, rest) =
+            value.split_once("://").ok_or_else(|| wrong("it has no `nats://` or `tls://`"))?;
         let tls = match scheme {
             "nats" => false,
             "tls" => true,
@@ -160,7 +161,8 @@ impl ServerAddress {
         let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
             None => (None, None),
             Some((user, password)) => {
-                let decode = |text| percent_decoded(text).ok_or_else(|| wrong("a `%` has no two digits behind it"));
+                let decode =
+                    |text| percent_decoded(text).ok_or_else(|| wrong("a `%` has no two digits behind it"));
                 let password = decode(password)?;
                 (Some(decode(user)?), (!password.is_empty()).then_some(password))
             }
@@ -359,7 +361,8 @@ impl Nats {
                 return Err(SettingsError::WithoutTls { value: value() });
             }
             if address.tls && self.files.ca.is_none() {
-                let needed_for = "an address says `tls://`, and the certificate of the server must be checked";
+                let needed_for =
+                    "an address says `tls://`, and the certificate of the server must be checked";
                 return Err(SettingsError::Missing { key: "ca", needed_for });
             }
             if !address.tls && !self.insecure && !address.is_loopback() {
@@ -368,9 +371,10 @@ impl Nats {
             addresses.push(address);
         }
         match (&self.files.certificate, &self.files.key) {
-            (Some(_), None) => {
-                Err(SettingsError::Missing { key: "key", needed_for: "`certificate` needs the key that belongs to it" })
-            }
+            (Some(_), None) => Err(SettingsError::Missing {
+                key: "key",
+                needed_for: "`certificate` needs the key that belongs to it",
+            }),
             (None, Some(_)) => Err(SettingsError::Missing {
                 key: "certificate",
                 needed_for: "`key` needs the certificate that it belongs to",
@@ -393,7 +397,10 @@ mod tests {
     fn an_address_has_a_scheme_a_login_a_host_and_a_port() {
         let parsed = |text| ServerAddress::parse(text).expect("an address");
         let plain = parsed("nats://127.0.0.1:4333");
-        assert_eq!((plain.tls, plain.host.as_str(), plain.port, plain.user), (false, "127.0.0.1", 4333, None));
+        assert_eq!(
+            (plain.tls, plain.host.as_str(), plain.port, plain.user),
+            (false, "127.0.0.1", 4333, None)
+        );
         assert_eq!(parsed("tls://nats.example").to_string(), "tls://nats.example:4222");
         assert_eq!(parsed("tls://[::1]:5/").to_string(), "tls://[::1]:5");
         let with_login = parsed("nats://n%31:p%40%3a@localhost");
@@ -486,7 +493,10 @@ mod tests {
     fn a_neighbour_keeps_the_login_and_the_name_of_the_certificate() {
         let told = ServerAddress::parse("tls://u:p@nats.example:1").unwrap();
         let by_ip = told.neighbour("10.0.0.2:5").expect("an endpoint");
-        assert_eq!((by_ip.host.as_str(), by_ip.port, by_ip.tls_name.as_str()), ("10.0.0.2", 5, "nats.example"));
+        assert_eq!(
+            (by_ip.host.as_str(), by_ip.port, by_ip.tls_name.as_str()),
+            ("10.0.0.2", 5, "nats.example")
+        );
         assert_eq!((by_ip.tls, by_ip.user.as_deref()), (true, Some("u")));
         assert_eq!(told.neighbour("b.example:5").expect("an endpoint").tls_name, "b.example");
         assert_eq!(told.neighbour("a b"), None);

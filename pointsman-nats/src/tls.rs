@@ -92,9 +92,9 @@ impl TlsConfig {
                 let chain = certificates("certificate", path)?;
                 let key = PrivateKeyDer::from_pem_slice(&bytes("key", key_path)?)
                     .map_err(|error| unusable("key", key_path, error))?;
-                let config = builder
-                    .with_client_auth_cert(chain.clone(), key)
-                    .map_err(|error| unusable("key", key_path, format_args!("with {}: {error}", path.display())))?;
+                let config = builder.with_client_auth_cert(chain.clone(), key).map_err(|error| {
+                    unusable("key", key_path, format_args!("with {}: {error}", path.display()))
+                })?;
                 (config, chain)
             }
             _ => (builder.with_no_client_auth(), Vec::new()),
@@ -122,7 +122,9 @@ impl TlsConfig {
             Err(error) => {
                 // Not again before the next change.
                 self.changed = changed;
-                log::error!("the certificates of NATS have changed and cannot be used, the old ones stay: {error}");
+                log::error!(
+                    "the certificates of NATS have changed and cannot be used, the old ones stay: {error}"
+                );
             }
         }
     }
@@ -174,11 +176,6 @@ pub(crate) struct TlsSession {
 impl TlsSession {
     pub(crate) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
-    }
-
-    /// The version of TLS, when the handshake is done.
-    pub(crate) fn version(&self) -> Option<String> {
-        self.connection.protocol_version().map(|version| format!("{version:?}"))
     }
 
     /// Reads plain text: `None` if nothing is there; 0 bytes if something has come that was no text.
@@ -251,10 +248,9 @@ impl TlsSession {
                     .unwrap_or_else(|| CertificateFault::Refused { alert: error.to_string() });
                 ConnectError::Certificate { of, fault }
             }
-            rustls::Error::NoCertificatesPresented => ConnectError::Certificate {
-                of: CertificateOwner::Server,
-                fault: CertificateFault::Absent,
-            },
+            rustls::Error::NoCertificatesPresented => {
+                ConnectError::Certificate { of: CertificateOwner::Server, fault: CertificateFault::Absent }
+            }
             rustls::Error::AlertReceived(
                 alert @ (AlertDescription::BadCertificate
                 | AlertDescription::UnsupportedCertificate

@@ -67,10 +67,6 @@ impl<T> WriteQueue<T> {
         self.bytes
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
     /// The bytes of answers that wait.
     pub(crate) fn answers(&self) -> usize {
         self.answers
@@ -236,7 +232,7 @@ mod tests {
         assert_eq!(text(&queue.slices(5, 64)), "e\r\nPU");
         assert_eq!(text(&queue.slices(usize::MAX, 2)), "e\r\n");
         queue.advance(17);
-        assert!(queue.is_empty() && queue.slices(usize::MAX, 64).is_empty());
+        assert!(queue.len() == 0 && queue.slices(usize::MAX, 64).is_empty());
         assert!(queue.lose_connection().is_empty(), "what was written is never written again");
     }
 
