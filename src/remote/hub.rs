@@ -666,10 +666,10 @@ impl Hub {
                     self.fault(&link.peer, link.uid);
                 }
             }
-            ControlMessage::Credit(receipts) => {
-                if receipts.iter().any(|receipt| link.told(receipt).is_err()) {
-                    self.fault(&link.peer, link.uid);
-                }
+            ControlMessage::Credit(receipts)
+                if receipts.iter().any(|receipt| link.told(receipt).is_err()) =>
+            {
+                self.fault(&link.peer, link.uid);
             }
             // Greetings have no link.
             _ => {}

@@ -40,7 +40,7 @@ pub(crate) mod registry; // the types that a node knows
 pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
 #[cfg_attr(
-    not(any(test, pointsman_mirror)),
+    not(any(test, pointsman_mirror, feature = "testkit")),
     expect(dead_code, reason = "references elsewhere are not built yet")
 )]
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
@@ -82,6 +82,10 @@ pub(crate) mod ports; // the reply ports that were sent to others
 pub(crate) mod engine; // what carries frames between nodes
 #[cfg(feature = "remote")]
 pub(crate) mod peer_outbox; // an outbox as the engine sees it
+#[cfg(all(feature = "remote", feature = "testkit"))]
+#[doc(hidden)]
+pub mod fuzz_hooks; // functions for the fuzz targets of this repository
+
 #[cfg(feature = "remote")]
 pub(crate) mod in_process; // the engine for systems of one process
 #[cfg(feature = "remote")]
