@@ -1,0 +1,3 @@
+//! The program `pointsman-top`.
+
+fn main() {}
