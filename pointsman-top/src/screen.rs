@@ -24,8 +24,17 @@ pub struct Situation {
     pub now: f64,
     /// The seconds between two readings.
     pub interval: f64,
-    /// The length of the recording that is shown; `None`: the readings come from a server.
-    pub replay_length: Option<f64>,
+    /// What is shown of a recording; `None`: the readings come from a server.
+    pub replay: Option<Replay>,
+}
+
+/// What is shown of a recording, in seconds since its first reading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replay {
+    /// The moment that is shown.
+    pub position: f64,
+    /// The moment of its last reading.
+    pub length: f64,
 }
 
 /// Draws the screen.
@@ -76,7 +85,7 @@ fn stale(model: &Model, situation: &Situation) -> Option<String> {
     let age = situation.now - read_at;
     let reason = match model.fault() {
         Some(fault) => fault.text.as_str(),
-        None if situation.replay_length.is_none() && age > 2.0 * situation.interval + 1.0 => {
+        None if situation.replay.is_none() && age > 2.0 * situation.interval + 1.0 => {
             "the server does not answer"
         }
         None => return None,
@@ -115,8 +124,8 @@ fn title(
     if view.is_paused {
         states.push("HELD".to_owned());
     }
-    if let Some(length) = situation.replay_length {
-        states.push(format!("REPLAY {} of {}", format::seconds(situation.now), format::seconds(length)));
+    if let Some(Replay { position, length }) = situation.replay {
+        states.push(format!("REPLAY {} of {}", format::seconds(position), format::seconds(length)));
     }
     let state = format::plain(&states.join("  "));
     // The state has precedence.

@@ -54,7 +54,7 @@ pub struct View {
     /// Whether the keys are explained.
     pub has_help: bool,
     /// The chosen row of each page.
-    rows: [usize; Page::ALL.len()],
+    pub rows: [usize; Page::ALL.len()],
     /// The routees that are left out at the top of the chosen router.
     pub routees_skipped: usize,
 }

@@ -61,7 +61,9 @@ pub fn height(model: &Model, view: &View) -> usize {
     let routees =
         |router: &Router| model.routers.get(&router.path).map_or(0, |history| history.routees.len());
     let heatmaps: usize = routers.iter().map(|router| routees(router) + 3).sum();
-    usize::from(TABLE_MAX) + heatmaps + 2
+    let table_height = (routers.len() + 1).min(usize::from(TABLE_MAX));
+    // A blank line and the legend.
+    table_height + heatmaps + 2
 }
 
 /// Draws the page: the table of routers, and as many heatmaps, from the chosen router on, as there is room for.

@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn columns_without_room_are_left_out() {
-        assert_eq!(drawn(31, 2, 1, None), " path            queued class\n /user/pool/0         0 pool\n");
-        assert_eq!(drawn(29, 2, 1, None), " path                 queued\n /user/pool/0              0\n");
+        assert_eq!(drawn(31, 2, 1, None), " path             queued class\n /user/pool/0          0 pool\n");
+        assert_eq!(drawn(29, 2, 1, None), " path                  queued\n /user/pool/0               0\n");
         assert_eq!(drawn(9, 2, 1, None), " path\n …/pool/0\n");
         assert_eq!(drawn(1, 2, 1, None), "\n\n");
     }

@@ -14,7 +14,7 @@ use ratatui::style::Style;
 
 const COLUMNS: [Column; 13] = [
     Column::path("actor", 0, 0),
-    Column::left("class", 16, 6),
+    Column::path("class", 16, 6),
     Column::left("state", 9, 3),
     Column::right("queued", 7, 1),
     Column::right("peak", 7, 9),

@@ -20,7 +20,7 @@ const COLUMNS: [Column; 11] = [
     Column::right("steals/s", 8, 9),
     Column::right("search", 6, 3),
     Column::path("runs", 0, 2),
-    Column::left("class", 16, 10),
+    Column::path("class", 16, 10),
     Column::right("for", 10, 5),
 ];
 
