@@ -244,9 +244,11 @@ impl Shop {
             for _ in 0..80 {
                 number =
                     number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                self.orders.tell(Order { customer: (number >> 33) % CUSTOMERS });
+                let is_rush = (32..38).contains(&second) && number >> 63 == 1;
+                let customer = if is_rush { 7 } else { (number >> 33) % CUSTOMERS };
+                self.orders.tell(Order { customer });
             }
-            // The packers cannot keep up in the overload.
+            // In the overload the packers cannot keep up.
             let parcels = if (18..22).contains(&second) { 150 } else { 20 };
             (0..parcels).for_each(|parcel| self.packers.tell(number ^ parcel));
             self.accounts.tell(((number >> 40) % ACCOUNTS, 5));

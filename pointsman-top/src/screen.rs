@@ -12,6 +12,9 @@ use ratatui::style::{Modifier, Style};
 /// The seconds for which a new start is told in the title.
 const NEW_START_SHOWN: f64 = 30.0;
 
+/// The columns below which only the chosen page has its name.
+const NAMES_WIDTH: u16 = 60;
+
 /// The lines around a page.
 pub const FRAME_HEIGHT: u16 = 3;
 
@@ -145,7 +148,10 @@ fn names_of_pages(view: &View, area: Rect, buffer: &mut Buffer) {
     for (number, page) in Page::ALL.into_iter().enumerate() {
         let is_chosen = page == view.page;
         let (open, close) = if is_chosen { ('[', ']') } else { (' ', ' ') };
-        let name = format!("{open}{} {}{close}", number + 1, page.name());
+        let has_name = is_chosen || area.width >= NAMES_WIDTH;
+        let name =
+            if has_name { format!("{} {}", number + 1, page.name()) } else { (number + 1).to_string() };
+        let name = format!("{open}{name}{close}");
         let style = if is_chosen { style::CHOSEN } else { Style::new() };
         let room = area.right().saturating_sub(x);
         buffer.set_stringn(x, area.y, &name, usize::from(room), style);

@@ -13,13 +13,17 @@ use ratatui::text::{Line, Span};
 
 const TREND: usize = 30;
 
+/// The columns of a name, of a count and of its rate; those of a narrow screen.
+const WIDTHS: [usize; 3] = [28, 18, 10];
+const NARROW: [usize; 3] = [18, 12, 9];
+
 /// A line of the books: a name, a count, and how fast it grows.
-fn entry(name: &str, count: String, rate: Option<f64>, style: Style) -> Line<'static> {
+fn entry(widths: [usize; 3], name: &str, count: String, rate: Option<f64>, style: Style) -> Line<'static> {
     let rate = rate.map_or(String::new(), |rate| format!("{}/s", format::short(rate)));
     Line::from(vec![
-        Span::raw(format::left(&format!("  {name}"), 28)),
-        Span::styled(format::right(&count, 18), style),
-        Span::raw(format::right(&rate, 10)),
+        Span::raw(format::left(&format!("  {name}"), widths[0])),
+        Span::styled(format::right(&count, widths[1]), style),
+        Span::raw(format::right(&rate, widths[2])),
     ])
 }
 
@@ -27,9 +31,11 @@ fn heading(text: &'static str) -> Line<'static> {
     Line::from(Span::styled(text, style::NAME))
 }
 
-/// The lines of the page.
-pub fn lines(model: &Model) -> Vec<Line<'static>> {
+/// The lines of the page, on a screen of so many columns.
+pub fn lines(model: &Model, width: u16) -> Vec<Line<'static>> {
     let Some(snapshot) = model.snapshot() else { return Vec::new() };
+    let widths = if usize::from(width) > WIDTHS.iter().sum() { WIDTHS } else { NARROW };
+    let entry = |name: &str, count, rate, style| entry(widths, name, count, rate, style);
     let counted = |name: &str, count: fn(&Snapshot) -> u64| {
         entry(name, format::count(count(snapshot)), model.rate(count), Style::new())
     };
@@ -104,7 +110,7 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
 
 /// Draws the page. Where the lines do not fit, the chosen row scrolls them.
 pub fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) {
-    let lines = lines(model);
+    let lines = lines(model, area.width);
     let hidden = lines.len().saturating_sub(usize::from(area.height));
     let first = view.row(lines.len()).min(hidden);
     for (y, line) in (area.top()..area.bottom()).zip(&lines[first..]) {

@@ -20,12 +20,12 @@ const COLUMNS: [Column; 12] = [
     Column::right("msg/s", 6, 3),
     Column::right("queued", 7, 4),
     Column::right("wait p50", 8, 5),
-    Column::right("p99", 7, 1),
-    Column::right("p99.9", 7, 8),
+    Column::right("wait p99", 8, 1),
+    Column::right("wait p99.9", 10, 8),
     Column::left("trend of p99", 12, 9),
     Column::right("hndl p50", 8, 6),
-    Column::right("p99", 7, 2),
-    Column::right("p99.9", 7, 10),
+    Column::right("hndl p99", 8, 2),
+    Column::right("hndl p99.9", 10, 10),
     Column::left("trend of p99", 12, 11),
 ];
 
@@ -110,8 +110,13 @@ fn detail(class: &Class, times: Option<&ClassHistory>, area: Rect, buffer: &mut 
             buffer.set_stringn(area.x + 1 + x, y, text, width.saturating_sub(usize::from(x)), style);
         }
     };
-    set(buffer, 0, area.y, &format::left_by_end(&class.name, width), style::NAME);
-    let Some(times) = times.filter(|times| times.wait.count() + times.handle.count() > 0) else {
+    let depth = Histogram::of(&class.depth);
+    let met = match (depth.quantile(0.5), depth.quantile(0.99)) {
+        (Some(half), Some(most)) => format!(", where a turn meets {half} messages (p50), {most} (p99)"),
+        _ => String::new(),
+    };
+    set(buffer, 0, area.y, &format!("{}{met}", format::plain(&class.name)), style::NAME);
+    let Some(times) = times.filter(|times| times.wait.count() > 0 || times.handle.count() > 0) else {
         set(
             buffer,
             0,

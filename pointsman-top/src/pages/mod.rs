@@ -32,7 +32,7 @@ pub fn rows(model: &Model, view: &View) -> usize {
         Page::Routers => routers::rows(model, view).len(),
         Page::Latency => latency::rows(model, view).len(),
         Page::Workers => workers::rows(model, view).len(),
-        Page::Books => books::lines(model).len(),
+        Page::Books => books::lines(model, u16::MAX).len(),
     }
 }
 
@@ -43,7 +43,7 @@ pub fn height(model: &Model, view: &View) -> usize {
         Page::Routers => routers::height(model, view),
         Page::Latency => latency::rows(model, view).len() + latency::DETAIL_HEIGHT + 2,
         Page::Workers => workers::rows(model, view).len() + 2,
-        Page::Books => books::lines(model).len() + 1,
+        Page::Books => books::lines(model, u16::MAX).len() + 1,
     }
 }
 
