@@ -98,7 +98,7 @@ fn the_pictures_of_the_documentation_are_made_by_their_commands() {
             .expect("the program");
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let svg = String::from_utf8(output.stdout).expect("UTF-8");
-        expect_file(&path(&format!("../docs/pictures/top-{name}.svg")), &svg);
+        expect_file(&path(&format!("pictures/top-{name}.svg")), &svg);
     }
 }
 
