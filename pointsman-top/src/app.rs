@@ -75,7 +75,7 @@ impl App {
             Feed::Server { reports, began, .. } => {
                 loop {
                     match reports.try_recv() {
-                        Ok(Report::Reading(reading)) => self.model.take(reading),
+                        Ok(Report::Reading(reading)) => self.model.take(*reading),
                         Ok(Report::RecordingEnded(fault)) => self.recording_fault = Some(fault),
                         Err(TryRecvError::Empty) => break,
                         Err(TryRecvError::Disconnected) => return Err(ReaderGone),
@@ -200,10 +200,10 @@ mod tests {
     fn a_held_picture_stands_still_while_the_server_goes_on() {
         let (mut app, sender, began) = live();
         let seconds = |seconds| began + Duration::from_secs(seconds);
-        sender.send(Report::Reading(reading(1.0))).expect("room");
+        sender.send(Report::Reading(Box::new(reading(1.0)))).expect("room");
         app.poll(seconds(1)).expect("a reader");
         press(&mut app, 'p');
-        sender.send(Report::Reading(reading(9.0))).expect("room");
+        sender.send(Report::Reading(Box::new(reading(9.0)))).expect("room");
         app.poll(seconds(9)).expect("a reader");
         let shown = title(&mut app);
         assert!(shown.contains("up 1 s") && shown.ends_with("HELD"), "{shown}");
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn silence_and_faults_are_told() {
         let (mut app, sender, began) = live();
-        sender.send(Report::Reading(reading(1.0))).expect("room");
+        sender.send(Report::Reading(Box::new(reading(1.0)))).expect("room");
         app.poll(began + Duration::from_secs(3)).expect("a reader");
         assert!(!title(&mut app).contains("STALE"));
         app.poll(began + Duration::from_secs(6)).expect("a reader");
         let shown = title(&mut app);
         assert!(shown.ends_with("STALE 5 s: the server does not answer"), "{shown}");
         sender
-            .send(Report::Reading(Reading { at: 6.0, outcome: Err("cannot connect".to_owned()) }))
+            .send(Report::Reading(Box::new(Reading { at: 6.0, outcome: Err("cannot connect".to_owned()) })))
             .expect("room");
         sender.send(Report::RecordingEnded("disk full".to_owned())).expect("room");
         app.poll(began + Duration::from_secs(6)).expect("a reader");
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn without_colours_each_sign_is_there() {
         let (mut app, sender, began) = live();
-        sender.send(Report::Reading(reading(1.0))).expect("room");
+        sender.send(Report::Reading(Box::new(reading(1.0)))).expect("room");
         app.poll(began).expect("a reader");
         let with = title(&mut app);
         app.has_colors = false;

@@ -253,10 +253,10 @@ impl Shop {
             (0..parcels).for_each(|parcel| self.packers.tell(number ^ parcel));
             self.accounts.tell(((number >> 40) % ACCOUNTS, 5));
             self.till.tell(TillMsg::Coin { is_false: step % 200 == 199 });
-            if step % 10 == 0 {
+            if step.is_multiple_of(10) {
                 drop(self.till.ask_with(TillMsg::Count).within(Duration::from_millis(200)).wait());
             }
-            if step % 60 == 0 {
+            if step.is_multiple_of(60) {
                 self.closed.tell(1_u64);
             }
             if step % (CYCLE * 25) == CYCLE * 20 && self.reporter.load() == RecipientLoad::Idle {

@@ -22,7 +22,7 @@ pub fn signed(number: i128) -> String {
 fn grouped(digits: &str) -> String {
     let mut shown = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);

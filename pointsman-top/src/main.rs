@@ -37,7 +37,8 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<End, Box<dyn Error>> {
     let is_printed = options.once || options.picture.is_some();
-    if !is_printed && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+    let has_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if !is_printed && !has_terminal {
         return Err(
             "standard input and output are no terminal: use --once for text, or --picture for an SVG".into(),
         );

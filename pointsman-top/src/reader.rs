@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 4;
 #[derive(Debug)]
 pub enum Report {
     /// A reading.
-    Reading(Reading),
+    Reading(Box<Reading>),
     /// The recording has ended, and why.
     RecordingEnded(String),
 }
@@ -83,7 +83,7 @@ impl Reader {
                 let begin = Instant::now();
                 let (reading, fault) = self.read();
                 let ended = fault.map(Report::RecordingEnded);
-                for report in [Some(Report::Reading(reading)), ended].into_iter().flatten() {
+                for report in [Some(Report::Reading(Box::new(reading))), ended].into_iter().flatten() {
                     if sender.send(report).is_err() {
                         return;
                     }

@@ -58,7 +58,7 @@ fn address_of(server: &StatsServer) -> SocketAddr {
 fn await_reading(reports: &Receiver<Report>, model: &mut Model, is_it: impl Fn(&Model) -> bool) {
     for _ in 0..2000 {
         match reports.recv_timeout(Duration::from_secs(60)) {
-            Ok(Report::Reading(reading)) => model.take(reading),
+            Ok(Report::Reading(reading)) => model.take(*reading),
             other => panic!("no reading: {other:?}"),
         }
         if is_it(model) {
