@@ -12,6 +12,8 @@ use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::Mailbox;
 use crate::measure::meter::Meter;
 use crate::pattern::inbox::InboxCapacity;
+#[cfg(feature = "remote")]
+use crate::remote::remote::NodeSlot;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::check::check_sections;
 use crate::settings::deployment::Deployment;
@@ -366,6 +368,18 @@ impl SystemBuilder {
         self
     }
 
+    /// Makes the system a node that exchanges messages with others.
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Self::build) returns [`BuildError::Node`] for a node that cannot be as described, or whose engine cannot
+    /// start.
+    #[cfg(feature = "remote")]
+    pub fn node(mut self, node: crate::remote::Node) -> Self {
+        self.settings.node = Some(node);
+        self
+    }
+
     /// Starts the system.
     ///
     /// # Errors
@@ -402,6 +416,10 @@ impl SystemBuilder {
             shutdown_phases,
             topology,
             telemetry,
+            #[cfg(feature = "remote")]
+            node,
+            #[cfg(all(feature = "config", feature = "remote"))]
+                remote: _,
         } = settings;
         let mut characters = name.chars();
         let begins_well = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
@@ -415,6 +433,16 @@ impl SystemBuilder {
             return Err(BuildError::ZeroInboxCapacity);
         }
         shutdown_phases.check()?;
+        #[cfg(feature = "remote")]
+        let (node_slot, starting_node) = match node {
+            None => (NodeSlot::default(), None),
+            Some(node) => {
+                let node_name = node.name().to_owned();
+                let made = NodeSlot::make(node, &name);
+                let (slot, node) = made.map_err(|error| node_error(&node_name, error))?;
+                (slot, Some((node_name, node)))
+            }
+        };
         let stderr = StderrLog { is_on: stderr_without_logger };
         let coordinator =
             Coordinator::new(shutdown_phases, stderr).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
@@ -439,6 +467,9 @@ impl SystemBuilder {
         extensions.add(TelemetryState::off());
         extensions.add(ConfiguredGroups(topology));
         extensions.add(PollsWithin(polls_within));
+        // Before the sockets: the last messages to other nodes go out first.
+        #[cfg(feature = "remote")]
+        extensions.add(node_slot);
         #[cfg(all(feature = "net", not(pointsman_loom)))]
         extensions.add(crate::net::driver::DriverSlot::new(&name));
         #[cfg(feature = "config")]
@@ -463,8 +494,19 @@ impl SystemBuilder {
         if telemetry != Telemetry::off() {
             handle.set_telemetry(telemetry);
         }
-        Ok(System { handle })
+        let system = System { handle };
+        #[cfg(feature = "remote")]
+        if let Some((name, node)) = starting_node {
+            // An error ends the system.
+            node.start(&system).map_err(|error| node_error(&name, error))?;
+        }
+        Ok(system)
     }
+}
+
+#[cfg(feature = "remote")]
+fn node_error(node: &str, error: crate::remote::NodeError) -> BuildError {
+    BuildError::Node { node: node.to_owned(), error: Box::new(error) }
 }
 
 #[cfg(feature = "config")]

@@ -8,6 +8,8 @@ use crate::core::strategy::{Directive, Strategy};
 use crate::dispatch::dispatcher::{Dispatcher, DispatcherKind};
 use crate::group::config::{GroupConfig, change};
 use crate::mailbox::kind::{Mailbox, OverflowPolicy};
+#[cfg(feature = "remote")]
+use crate::remote::settings::RemoteSettings;
 use crate::routing::settings::check::check_deployment;
 use crate::settings::build_error::BuildError;
 use crate::settings::deployment::Deployment;
@@ -79,7 +81,28 @@ pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSe
             .map_err(|fault| BuildError::config_key(format!("topology.{}", key::part(&name)), fault))?;
         settings.topology.entry(name).or_default().change(section);
     }
+    #[cfg(feature = "remote")]
+    {
+        change(&mut settings.remote, file.remote);
+        // The values alone: what one key requires of another is known when all is set.
+        let said = changed("remote", &RemoteSettings::default(), Section(settings.remote.clone()))?;
+        said.check_values().map_err(remote_error)?;
+    }
     Ok(settings)
+}
+
+/// Returns the settings of a node as files have changed them.
+#[cfg(feature = "remote")]
+#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+pub(crate) fn remote(known: &RemoteSettings, said: &toml::Table) -> Result<RemoteSettings, BuildError> {
+    let remote = changed("remote", known, Section(said.clone()))?;
+    remote.check().map_err(remote_error)?;
+    Ok(remote)
+}
+
+#[cfg(feature = "remote")]
+fn remote_error((key, fault): (String, String)) -> BuildError {
+    BuildError::config_key(format!("remote.{key}"), fault)
 }
 
 /// Changes these settings by their section at `at`, key by key.

@@ -37,6 +37,10 @@ pub(crate) struct File<DeadLetters, Dispatcher, Deployment, Shutdown, Telemetry>
     /// The section of a group; only the group knows its keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topology: BTreeMap<String, toml::Table>,
+    /// The changes of the settings of a node, or those settings.
+    #[cfg(feature = "remote")]
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub remote: toml::Table,
 }
 
 /// The supervision of actors directly below `/user`.

@@ -72,6 +72,8 @@ impl Settings {
                 .iter()
                 .map(|(name, section)| (name.clone(), section.table().clone()))
                 .collect(),
+            #[cfg(feature = "remote")]
+            remote: settings.remote.clone(),
         };
         Self { file, notes }
     }

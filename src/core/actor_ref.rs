@@ -93,6 +93,14 @@ impl<M: Send + 'static> ActorRef<M> {
         unsafe { Self::from_header(Foreign::allocate(Box::new(recipient))) }
     }
 
+    /// Returns whether no other reference to this recipient exists, see [`Header::has_one_reference`].
+    #[cfg(any(feature = "remote", pointsman_loom))]
+    #[cfg_attr(not(pointsman_mirror), expect(dead_code, reason = "nodes are not built yet"))]
+    pub(crate) fn is_only_reference(&self) -> bool {
+        // SAFETY: this reference keeps the allocation alive.
+        unsafe { self.0.as_ref() }.has_one_reference()
+    }
+
     /// Returns the recipient behind the reference: an actor's cell, or a recipient of another kind.
     #[inline]
     pub(crate) fn target(&self) -> Target<'_, M> {

@@ -137,6 +137,14 @@ impl Header {
         }
     }
 
+    /// Returns whether there is one reference alone. A caller that has this one, and makes no further one meanwhile, then has the
+    /// allocation for itself.
+    #[cfg(any(feature = "remote", pointsman_loom))]
+    pub(crate) fn has_one_reference(&self) -> bool {
+        // Ordering: Relaxed; only the release of this reference uses what others have left, and it has a fence of its own.
+        self.refs.load(Ordering::Relaxed) == 1
+    }
+
     /// Gives one reference back. The last reference frees the allocation, and the parents to which it held the last
     /// reference.
     ///

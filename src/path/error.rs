@@ -45,6 +45,20 @@ pub enum PathFault {
     Uid,
     /// The address names another system, which cannot be reached from this system.
     Elsewhere,
+    /// The path goes to another node, and is longer than it may be there.
+    TooLong {
+        /// The most bytes.
+        max: usize,
+    },
+    /// The path goes to another node, and has more names than it may have there.
+    TooDeep {
+        /// The most names.
+        max: usize,
+    },
+    /// The path goes to another node, and has an empty name or `..`, which only a path within a system may have.
+    NotCanonical,
+    /// The path goes to another node and has a generated name, such as `$a`, but no uid: another actor may get the name.
+    GeneratedName,
 }
 
 impl PathError {
@@ -92,6 +106,23 @@ impl fmt::Display for PathError {
                     "{element} is another system, which cannot be reached from here: give a path of this system"
                 )
             }
+            PathFault::TooLong { max } => {
+                write!(f, "it has {} bytes, and a path to another node has at most {max}", element.len())
+            }
+            PathFault::TooDeep { max } => {
+                let names = element.split('/').filter(|name| !name.is_empty()).count();
+                write!(f, "it has {names} names, and a path to another node has at most {max}")
+            }
+            PathFault::NotCanonical => write!(
+                f,
+                "the name {element:?} at byte {position} is empty or \"..\", which a path to another node cannot have: \
+                 write the path without it"
+            ),
+            PathFault::GeneratedName => write!(
+                f,
+                "{element:?} at byte {position} is a generated name, which another actor may get: add the uid, as in \
+                 {element}#7"
+            ),
         }
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! A batch is taken or refused as a whole: [`Batch::read`] checks all of it before the first envelope is handled.
 
-use crate::remote::canonical_path::{CanonicalFault, PATH_MAX, check_canonical};
+use crate::path::canonical_path::{CanonicalFault, PATH_MAX, check_canonical};
 use crate::remote::frame::{FrameError, FrameKind, HEADER_LEN, Position, Prefix};
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;

@@ -5,10 +5,13 @@ compile_error!("models need the loom mirror: run cargo loom");
 
 mod buckets;
 mod canary;
+mod far_state;
+mod far_table;
 mod ledger;
 mod net_readiness;
 mod outbox;
 mod per_thread;
+mod ports;
 mod reclaim;
 mod slabs;
 #[path = "../support/mod.rs"]
