@@ -541,7 +541,6 @@ pub(crate) fn put_pub(out: &mut Vec<u8>, subject: &Subject, reply: Option<&Subje
 }
 
 /// Writes the line of `HPUB`. The headers, the payload and CRLF follow it.
-#[cfg_attr(not(test), allow(dead_code))] // nodes send no headers; `pointsman-doctor` does
 pub(crate) fn put_hpub(
     out: &mut Vec<u8>,
     subject: &Subject,

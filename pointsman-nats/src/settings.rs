@@ -284,6 +284,12 @@ impl Nats {
         Self { servers, files: TlsFiles::default(), insecure: false }
     }
 
+    /// Names other servers, with the other settings as they are.
+    pub fn with_servers(mut self, servers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.servers = servers.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Names the file with the certificates of the authorities that sign the servers' certificates, as PEM. `tls://` needs it.
     pub fn ca(mut self, path: impl AsRef<Path>) -> Self {
         self.files.ca = Some(path.as_ref().to_owned());

@@ -1,5 +1,6 @@
 //! TLS, and the permissions of the configuration that the crate ships.
 
+use crate::doctor::{doctor, text};
 use crate::support::{LIMIT, TestNode, server_or_skip};
 use pointsman::remote::{Channel, ChannelKind, PeerOutbox};
 use pointsman_nats::{DevServer, Nats};
@@ -254,6 +255,27 @@ fn files_that_cannot_be_used_are_named_at_the_start() {
     assert!(said.contains("`key`") && said.contains("n2.key"), "{said}");
     let said = error(base());
     assert!(said.contains("`ca` is not set"), "{said}");
+}
+
+#[test]
+fn the_doctor_says_what_a_certificate_allows() {
+    let folder = Folder::new();
+    let Some(server) = folder.server() else { return };
+    let url = format!("tls://{}", server.endpoint());
+    let path = |name: &str| folder.path(name).to_str().expect("UTF-8").to_owned();
+    let (ca, pem, key) = (path("ca.pem"), path("n1.pem"), path("n1.key"));
+    let call =
+        |node: &str| doctor(&[&url, "--ca", &ca, "--certificate", &pem, "--key", &key, "--node", node]);
+    let output = call("n1");
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("TLS, after") && said.contains(" MB/s"), "{said}");
+    assert!(said.contains("publish      pointsman.h.n1: allowed\n"), "{said}");
+    assert!(said.contains("publish      pointsman.h.pointsman-doctor: refused, as it should be"), "{said}");
+    let output = call("n2");
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("publish      pointsman.h.n2: REFUSED, and the node needs it"), "{said}");
+    assert!(said.contains("round trip   not measured"), "{said}");
 }
 
 /// The server is killed while records of TLS are under way. Batches keep their order, and none comes twice.
