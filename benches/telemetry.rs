@@ -3,7 +3,8 @@
 //!
 //! One system does each work in the three settings, in turns, and the setting that begins changes from round to round. The
 //! program prints the table of `BENCHMARKS.md`: medians of the rounds, half the distance between the quartiles in percent
-//! of the median (±), and what a message costs more than with telemetry off.
+//! of the median (±), and what a message costs more than with telemetry off. Then it tells how long a look at a system of
+//! many actors takes, and what the samples say of waits and handlers beside a full recording of the same run.
 //!
 //! `cargo bench --bench telemetry`; with `-- --rounds 5`, fewer rounds.
 
@@ -12,7 +13,7 @@ mod common;
 use common::{ROUNDS, SOON, Sinks, Words, with_system};
 use pointsman::prelude::*;
 use pointsman::routing::RoundRobin;
-use pointsman::telemetry::Telemetry;
+use pointsman::telemetry::{ActorFilter, ActorOrder, Telemetry};
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -153,10 +154,99 @@ fn row(name: &str, times: &mut [Vec<f64>; SETTINGS.len()]) -> String {
     format!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
+struct Idle;
+
+impl Actor for Idle {
+    type Message = u64;
+    fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
+        Ok(())
+    }
+}
+
+/// Prints how long `stats` and `actors` take at a system of so many actors.
+fn show_looks(rounds: usize, actors: usize) {
+    with_system(2, |system| {
+        let _living: Vec<_> = (0..actors).map(|_| system.spawn(|| Idle).expect("the system lives")).collect();
+        let most = ActorFilter::new().order(ActorOrder::Queued).limit(500);
+        let time = |look: &dyn Fn()| {
+            let began = Instant::now();
+            look();
+            began.elapsed().as_secs_f64() * 1e3
+        };
+        let mut times: [Vec<f64>; 2] = Default::default();
+        for _ in 0..rounds {
+            times[0].push(time(&|| drop(std::hint::black_box(system.stats()))));
+            times[1].push(time(&|| drop(std::hint::black_box(system.actors(&most)))));
+        }
+        let cells = times.each_mut().map(|times| {
+            let (median, spread) = median_and_spread(times);
+            format!("{median:.2} ±{:.0} %", spread / median * 100.0)
+        });
+        println!("| {actors} | {} |", cells.join(" | "));
+    });
+}
+
+/// Writes down what each message has waited and taken.
+struct Recorder {
+    times: [Vec<f64>; 2],
+    done: Sender<[Vec<f64>; 2]>,
+}
+
+impl Actor for Recorder {
+    /// When the message was sent; `None` behind the last one.
+    type Message = Option<Instant>;
+    fn receive(&mut self, sent: Option<Instant>, _: &mut Context<Option<Instant>>) -> HandlerResult {
+        let Some(sent) = sent else { return Ok(self.done.send(std::mem::take(&mut self.times))?) };
+        let began = Instant::now();
+        // One message in twenty takes ten times as long.
+        let loops = if self.times[0].len() % 20 == 0 { 4000 } else { 400 };
+        let mut word = 1_u64;
+        for _ in 0..loops {
+            word = std::hint::black_box(word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7));
+        }
+        self.times[0].push((began - sent).as_secs_f64() * 1e6);
+        self.times[1].push(began.elapsed().as_secs_f64() * 1e6);
+        Ok(())
+    }
+}
+
+/// Lets a thread send at a fixed pace, in bursts, and prints the percentiles of the samples beside those of all messages.
+fn show_samples(messages: usize) {
+    with_system(1, |system| {
+        system.set_telemetry(Telemetry::sampled());
+        let (done, ends) = channel();
+        let recorder = move || Recorder { times: Default::default(), done: done.clone() };
+        let actor = system.actor("recorder").class("recorder").spawn(recorder).expect("the system lives");
+        let (burst, pause) = (200, Duration::from_micros(400));
+        let began = Instant::now();
+        for number in 0..messages / burst {
+            while began.elapsed() < pause * number as u32 {
+                std::hint::spin_loop();
+            }
+            (0..burst).for_each(|_| actor.tell(Some(Instant::now())));
+        }
+        actor.tell(None);
+        let [mut waits, mut handles] = ends.recv_timeout(SOON).expect("the work ends");
+        let stats = system.stats();
+        let class = stats.class("recorder").expect("it has handled messages");
+        for (name, all, histogram) in
+            [("wait", &mut waits, &class.wait), ("handle", &mut handles, &class.handle)]
+        {
+            all.sort_by(f64::total_cmp);
+            let cells = [0.5, 0.9, 0.99].map(|share| {
+                let exact = all[((all.len() - 1) as f64 * share) as usize];
+                let sampled = histogram.quantile(share).map_or(0.0, |time| time.as_secs_f64() * 1e6);
+                format!("{exact:.1} : {sampled:.1}")
+            });
+            println!("| {name} | {} : {} | {} |", all.len(), histogram.count(), cells.join(" | "));
+        }
+    });
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    // `cargo test --benches` only wants to see that it runs.
-    let quick = arguments.iter().any(|argument| argument == "--test");
+    // `cargo test --benches` only wants to see that it runs; `cargo bench` says that it measures.
+    let quick = !arguments.iter().any(|argument| argument == "--bench");
     let said =
         arguments.iter().position(|argument| argument == "--rounds").and_then(|at| arguments.get(at + 1));
     let rounds = match (quick, said.map(|said| said.parse())) {
@@ -240,5 +330,14 @@ fn main() -> ExitCode {
             Work { name: "a thread tells eight by a router", messages: 400_000, run: Box::new(eight) },
         );
     });
+    println!(
+        "\nms for a look; medians of {rounds}\n\n| actors | `stats` | the 500 `actors` for which most wait |\n|--:|--:|--:|"
+    );
+    let sizes = if quick { [100, 200] } else { [10_000, 100_000] };
+    sizes.into_iter().for_each(|actors| show_looks(rounds, actors));
+    println!(
+        "\nmicroseconds, all messages : samples\n\n| time | messages | p50 | p90 | p99 |\n|---|--:|--:|--:|--:|"
+    );
+    show_samples(if quick { 2000 } else { 2_000_000 });
     ExitCode::SUCCESS
 }
