@@ -3,7 +3,8 @@
 //!
 //! One system does each work in the three settings, in turns, and the setting that begins changes from round to round. The
 //! program prints the table of `BENCHMARKS.md`: medians of the rounds, half the distance between the quartiles in percent
-//! of the median (±), and what a message costs more than with telemetry off. Then it tells how long a look at a system of
+//! of the median (±), the best round in brackets, which tells more where other programs share the machine, and what a
+//! message costs more than with telemetry off, by both. Then it tells how long a look at a system of
 //! many actors takes, and what the samples say of waits and handlers beside a full recording of the same run.
 //!
 //! `cargo bench --bench telemetry`; with `-- --rounds 5`, fewer rounds.
@@ -146,10 +147,14 @@ fn median_and_spread(times: &mut [f64]) -> (f64, f64) {
 
 fn row(name: &str, times: &mut [Vec<f64>; SETTINGS.len()]) -> String {
     let figures = times.each_mut().map(|times| median_and_spread(times));
-    let (off, _) = figures[0];
-    let cells = figures.iter().enumerate().map(|(index, (median, spread))| {
-        let more = if index == 0 { String::new() } else { format!(", {:+.1}", median - off) };
-        format!("{median:.1} ±{:.0} %{more}", spread / median * 100.0)
+    // They are sorted now.
+    let best = times.each_ref().map(|times| times[0]);
+    let cells = figures.iter().zip(best).enumerate().map(|(index, ((median, spread), least))| {
+        let more = match index {
+            0 => String::new(),
+            _ => format!(", {:+.1} ({:+.1})", median - figures[0].0, least - best[0]),
+        };
+        format!("{median:.1} ±{:.0} % ({least:.1}){more}", spread / median * 100.0)
     });
     format!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "))
 }
