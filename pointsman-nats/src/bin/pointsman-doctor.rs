@@ -55,25 +55,34 @@ fn arguments(mut given: impl Iterator<Item = String>) -> Result<Option<Arguments
     Ok(Some(arguments))
 }
 
-/// The settings of the file: the servers, and the names of the node and the cluster.
-fn of_file(path: &Path) -> Result<(Nats, Option<String>, Option<String>), Box<dyn Error>> {
+/// The settings of a file: the servers, and the names of the node and the cluster.
+struct FileSettings {
+    nats: Nats,
+    node: Option<String>,
+    cluster: Option<String>,
+}
+
+fn of_file(path: &Path) -> Result<FileSettings, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let file: toml::Table = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
     let remote = file.get("remote").and_then(toml::Value::as_table);
     let nats = remote.and_then(|remote| remote.get("nats")).and_then(toml::Value::as_table);
     let nats = nats.ok_or_else(|| format!("{}: there is no section [remote.nats]", path.display()))?;
     let text = |key: &str| remote.and_then(|remote| remote.get(key)?.as_str().map(str::to_owned));
-    Ok((
-        Nats::of_table(nats).map_err(|error| format!("{}: [remote.nats] {error}", path.display()))?,
-        text("node"),
-        text("cluster"),
-    ))
+    Ok(FileSettings {
+        nats: Nats::of_table(nats).map_err(|error| format!("{}: [remote.nats] {error}", path.display()))?,
+        node: text("node"),
+        cluster: text("cluster"),
+    })
 }
 
 fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
-    let (mut nats, mut node, mut cluster) = match &arguments.config {
+    let FileSettings { mut nats, node, cluster } = match &arguments.config {
         Some(path) => of_file(path)?,
-        None => (Nats::servers(["nats://127.0.0.1:4222"]), None, None),
+        None => {
+            let nats = Nats::servers(["nats://127.0.0.1:4222"]);
+            FileSettings { nats, node: None, cluster: None }
+        }
     };
     if !arguments.servers.is_empty() {
         nats = nats.with_servers(arguments.servers);
@@ -89,8 +98,7 @@ fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {
     if arguments.insecure {
         nats = nats.insecure(true);
     }
-    node = arguments.node.or(node);
-    cluster = arguments.cluster.or(cluster);
+    let (node, cluster) = (arguments.node.or(node), arguments.cluster.or(cluster));
     let (node, cluster) = (node.as_deref().unwrap_or("n1"), cluster.as_deref().unwrap_or("pointsman"));
     println!("node {node} of the cluster {cluster}");
     let found = nats.diagnose(cluster, node)?;
