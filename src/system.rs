@@ -12,6 +12,8 @@ use crate::dispatch::dispatcher::Dispatcher;
 use crate::mailbox::kind::Mailbox;
 use crate::measure::meter::Meter;
 use crate::pattern::inbox::InboxCapacity;
+#[cfg(feature = "remote")]
+use crate::remote::remote::NodeSlot;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::settings::check::check_sections;
 use crate::settings::deployment::Deployment;
@@ -366,6 +368,18 @@ impl SystemBuilder {
         self
     }
 
+    /// Makes the system a node that exchanges messages with others.
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Self::build) returns [`BuildError::Node`] for a node that cannot be as described, or whose engine cannot
+    /// start.
+    #[cfg(feature = "remote")]
+    pub fn node(mut self, node: crate::remote::Node) -> Self {
+        self.settings.node = Some(node);
+        self
+    }
+
     /// Starts the system.
     ///
     /// # Errors
@@ -385,6 +399,8 @@ impl SystemBuilder {
     /// When the error returns, each worker has reported, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         let Self { settings, clock, polls_within, bad_pattern } = self;
+        #[cfg(all(feature = "config", feature = "remote"))]
+        let settings = crate::config::apply::apply_to_node(settings)?;
         #[cfg(feature = "config")]
         let printed = crate::config::print::Settings::of(&settings);
         check_sections(&settings.deployments, &settings.known_names())?;
@@ -402,6 +418,8 @@ impl SystemBuilder {
             shutdown_phases,
             topology,
             telemetry,
+            #[cfg(feature = "remote")]
+            node,
             #[cfg(all(feature = "config", feature = "remote"))]
                 remote: _,
         } = settings;
@@ -417,6 +435,16 @@ impl SystemBuilder {
             return Err(BuildError::ZeroInboxCapacity);
         }
         shutdown_phases.check()?;
+        #[cfg(feature = "remote")]
+        let (node_slot, starting_node) = match node {
+            None => (NodeSlot::default(), None),
+            Some(node) => {
+                let node_name = node.name().to_owned();
+                let made = NodeSlot::make(node, &name);
+                let (slot, node) = made.map_err(|error| node_error(&node_name, error))?;
+                (slot, Some((node_name, node)))
+            }
+        };
         let stderr = StderrLog { is_on: stderr_without_logger };
         let coordinator =
             Coordinator::new(shutdown_phases, stderr).map_err(|cycle| BuildError::PhaseCycle { cycle })?;
@@ -441,6 +469,9 @@ impl SystemBuilder {
         extensions.add(TelemetryState::off());
         extensions.add(ConfiguredGroups(topology));
         extensions.add(PollsWithin(polls_within));
+        // Before the sockets: the last messages to other nodes go out first.
+        #[cfg(feature = "remote")]
+        extensions.add(node_slot);
         #[cfg(all(feature = "net", not(pointsman_loom)))]
         extensions.add(crate::net::driver::DriverSlot::new(&name));
         #[cfg(feature = "config")]
@@ -465,8 +496,19 @@ impl SystemBuilder {
         if telemetry != Telemetry::off() {
             handle.set_telemetry(telemetry);
         }
-        Ok(System { handle })
+        let system = System { handle };
+        #[cfg(feature = "remote")]
+        if let Some((name, node)) = starting_node {
+            // An error ends the system.
+            node.start(&system).map_err(|error| node_error(&name, error))?;
+        }
+        Ok(system)
     }
+}
+
+#[cfg(feature = "remote")]
+fn node_error(node: &str, error: crate::remote::NodeError) -> BuildError {
+    BuildError::Node { node: node.to_owned(), error: Box::new(error) }
 }
 
 #[cfg(feature = "config")]

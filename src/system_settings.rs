@@ -31,6 +31,8 @@ pub(crate) struct SystemSettings {
     pub(crate) topology: Sections,
     /// `None`: the default, where the clock is the system's own.
     pub(crate) telemetry: Option<Telemetry>,
+    #[cfg(feature = "remote")]
+    pub(crate) node: Option<crate::remote::Node>,
     /// The changes of the settings of a node, which has its settings from the code.
     #[cfg(all(feature = "config", feature = "remote"))]
     pub(crate) remote: toml::Table,
@@ -53,6 +55,8 @@ impl SystemSettings {
             shutdown_phases: Phases::default(),
             topology: Sections::default(),
             telemetry: None,
+            #[cfg(feature = "remote")]
+            node: None,
             #[cfg(all(feature = "config", feature = "remote"))]
             remote: toml::Table::new(),
         }

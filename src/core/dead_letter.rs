@@ -62,11 +62,25 @@ pub enum DeadLetterReason {
     /// The actor at the path that a [group by path](crate::routing::RouterBuilder::group_at) names takes another
     /// type of message.
     OtherType,
+    /// The actor is on another node, and too much waits for that node.
+    LinkFull,
+    /// The actor was on another node, which is gone, or was started again.
+    NodeGone,
+    /// The message is larger than the limits of this node allow to another node.
+    TooLarge,
+    /// The message, or a part of it, cannot go to another node.
+    Unsendable,
+    /// It came from another node, and its type is not registered here.
+    UnknownType,
+    /// It came from another node, and its bytes are no value of its type.
+    Undecodable,
+    /// It came from another node, and the policy of this node does not let it in.
+    NotAllowed,
 }
 
 impl DeadLetterReason {
     /// All reasons, in their order.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Stopped,
         Self::Full,
         Self::Dropped,
@@ -79,6 +93,13 @@ impl DeadLetterReason {
         Self::Panicked,
         Self::NoActor,
         Self::OtherType,
+        Self::LinkFull,
+        Self::NodeGone,
+        Self::TooLarge,
+        Self::Unsendable,
+        Self::UnknownType,
+        Self::Undecodable,
+        Self::NotAllowed,
     ];
 
     pub(crate) fn of<M>(error: &SendError<M>) -> Self {
@@ -117,6 +138,13 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::Panicked => "lost in a panic",
             DeadLetterReason::NoActor => "no actor there",
             DeadLetterReason::OtherType => "the actor there takes another type of message",
+            DeadLetterReason::LinkFull => "too much waits for its node",
+            DeadLetterReason::NodeGone => "its node is gone",
+            DeadLetterReason::TooLarge => "larger than an envelope may be",
+            DeadLetterReason::Unsendable => "it cannot go to another node",
+            DeadLetterReason::UnknownType => "its type is not registered here: `Node::message` registers it",
+            DeadLetterReason::Undecodable => "its bytes are no value of its type",
+            DeadLetterReason::NotAllowed => "the policy of this node does not let it in",
         })
     }
 }

@@ -3,6 +3,7 @@
 //! The core names no feature. The composition root (`system.rs`) puts the values in when the system is built. Each
 //! feature finds its own by [`Extensions::get`], and is told of the system's end by the hooks of [`Extension`].
 
+use crate::core::ledger::Ledger;
 use std::any::{Any, TypeId};
 use std::time::Instant;
 
@@ -40,6 +41,16 @@ pub(crate) trait Extension: AsAny + Any + Send + Sync {
     /// Runs when no thread waits for the system's threads: tells the threads of the feature to end, and returns at
     /// once.
     fn release(&self) {}
+
+    /// Adds the messages that wait in the feature, and those that it has taken out of the system.
+    fn add_to_ledger(&self, ledger: &mut Ledger) {
+        let _ = ledger;
+    }
+
+    /// The name by which other systems know this one, if it is a node.
+    fn node_name(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The values of all features. They are few, and are found by a comparison of their types in a row.
@@ -68,8 +79,13 @@ impl Extensions {
         (**part).as_any().downcast_ref()
     }
 
+    /// The name of the node that the system is.
+    pub(crate) fn node_name(&self) -> Option<&str> {
+        self.0.iter().find_map(|(_, part)| part.node_name())
+    }
+
     /// Runs a hook of each value.
-    pub(crate) fn each(&self, hook: impl Fn(&dyn Extension)) {
+    pub(crate) fn each(&self, mut hook: impl FnMut(&dyn Extension)) {
         self.0.iter().for_each(|(_, part)| hook(&**part));
     }
 }

@@ -58,8 +58,12 @@ pub struct Ledger {
     /// [`Expired`](crate::DeadLetterReason::Expired), and is not in `dead_lettered`.
     pub skipped: u64,
     /// Messages in the mailboxes now, in stashes, in [inboxes](crate::pattern::Inbox), and in the queues of
-    /// [balancing pools](crate::routing::Balancing).
+    /// [balancing pools](crate::routing::Balancing), and those that wait to leave for other nodes.
     pub queued: u64,
+    /// Messages that were handed to the engine of this [node](crate::SystemRef::address), for another node.
+    pub shipped: u64,
+    /// Messages that came from another node.
+    pub received: u64,
     /// Timer ticks handled, which are in no other term.
     pub ticked: u64,
     /// The outcomes of asks. Their requests are messages and in the terms above; their replies are not.
@@ -67,30 +71,31 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The number of messages sent without those accounted for: 0 at quiescence. It is off by the messages that have
+    /// The number of messages sent and received without those accounted for: 0 at quiescence. It is off by the messages that have
     /// gone from one [system to another](Self) on their way; the balances of both systems sum to 0.
     #[doc(alias = "is_balanced")]
     pub fn balance(&self) -> i64 {
         let ended = self.handled + self.dead_lettered + self.handed_back + self.dropped + self.skipped;
-        let accounted = ended + self.queued;
-        self.sent.wrapping_sub(accounted) as i64
+        let accounted = ended + self.queued + self.shipped;
+        (self.sent + self.received).wrapping_sub(accounted) as i64
     }
 }
 
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sent {}", self.sent)?;
+        if self.received > 0 {
+            write!(f, " + received {}", self.received)?;
+        }
         write!(
             f,
-            "sent {} = handled {} + dead-lettered {} + handed back {} + dropped {} + skipped {} + queued {} (balance {})",
-            self.sent,
-            self.handled,
-            self.dead_lettered,
-            self.handed_back,
-            self.dropped,
-            self.skipped,
-            self.queued,
-            self.balance()
-        )
+            " = handled {} + dead-lettered {} + handed back {} + dropped {} + skipped {} + queued {}",
+            self.handled, self.dead_lettered, self.handed_back, self.dropped, self.skipped, self.queued
+        )?;
+        if self.shipped > 0 {
+            write!(f, " + shipped {}", self.shipped)?;
+        }
+        write!(f, " (balance {})", self.balance())
     }
 }
 
@@ -115,6 +120,7 @@ struct Counts {
     skipped: AtomicU64,
     ticked: AtomicU64,
     asks: [AtomicU64; ask_counts::ROW_COUNT],
+    received: AtomicU64,
     /// Messages among the handled that no actor had: those of functions and other recipients.
     handled_outside: AtomicU64,
     /// The actions of actors beside handling messages: control taken and acted upon, creations. Grows only.
@@ -152,6 +158,12 @@ macro_rules! adders {
 impl ThreadCounters {
     adders! {
         sent handled handled_outside dead_lettered handed_back dropped skipped ticked worked begun ended ends_begun ends_done
+    }
+
+    /// Counts messages that came from another node.
+    #[cfg(feature = "remote")]
+    pub(crate) fn received(&self, count: u64) {
+        self.add(&self.counts.received, count);
     }
 
     /// Counts the outcome of an ask.
@@ -472,6 +484,7 @@ impl Counters {
             // Ordering: Acquire; as above, of asks that have ended and begun.
             all().map(|one| one.counts.asks[row as usize].load(Ordering::Acquire)).sum()
         });
+        ledger.received = total(|counts| &counts.received);
         ledger.sent = total(|counts| &counts.sent);
         ledger
     }

@@ -94,9 +94,14 @@ impl SystemRef {
         &self.0.name
     }
 
-    /// The system's address: its name, since it listens nowhere.
+    /// The system's address: its name, and the name of its node if it is one.
     pub fn address(&self) -> SystemAddress {
-        SystemAddress::local(&self.0.name).expect("a system's name was checked when it was built")
+        let name = &self.0.name;
+        let address = match self.0.extensions.node_name() {
+            Some(node) => SystemAddress::node(name, node),
+            None => SystemAddress::local(name),
+        };
+        address.expect("the names were checked when the system was built")
     }
 
     /// The guardian of top-level actors, `/user`. It exists until the system's threads have ended, and is `None`
@@ -273,7 +278,17 @@ impl SystemCore {
             ledger.queued += actor.queued_messages() as u64;
             open.extend(actor.core().children.all());
         }
+        self.extensions.each(|feature| feature.add_to_ledger(&mut ledger));
         ledger
+    }
+
+    /// Returns whether an address is that of this system.
+    pub(crate) fn is_own_address(&self, address: &SystemAddress) -> bool {
+        let is_here = match address.node_name() {
+            Some(node) => self.extensions.node_name() == Some(node),
+            None => address.is_local(),
+        };
+        is_here && address.system() == self.name
     }
 }
 

@@ -35,6 +35,9 @@ const QUARANTINED_AGAIN: Duration = Duration::from_secs(1);
 /// The time after which both sides give way, if neither has.
 const CONTEST_MAX: Duration = Duration::from_secs(30);
 
+/// The most lanes on which a node sends to a peer.
+pub(crate) const LANES_MAX: u8 = 16;
+
 /// The settings of associations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AssociationSettings {
@@ -58,6 +61,7 @@ pub(crate) struct Greeting {
     pub(crate) system: String,
     pub(crate) node: String,
     pub(crate) uid: u64,
+    /// The lanes on which this node sends.
     pub(crate) lanes: u8,
     /// The bytes that may be under way to this node in each lane.
     pub(crate) window: u64,
@@ -66,7 +70,7 @@ pub(crate) struct Greeting {
 }
 
 /// The reason why a greeting is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Refusal {
     Cluster,
     System,
@@ -142,6 +146,7 @@ pub(crate) enum Effect {
         to: u64,
     },
     /// Frames go both ways from now on, and the messages that have waited are sent.
+    /// `lanes` is the number of lanes on which the peer sends, and `window` the room that it has for each of ours.
     Activated {
         uid: u64,
         protocol: u16,
@@ -259,6 +264,21 @@ impl Association {
         }
     }
 
+    /// Whether the system of this UID was declared down.
+    pub(crate) fn is_dead(&self, uid: u64) -> bool {
+        self.tombstones.has(uid)
+    }
+
+    /// The greeting to a system of this UID; 0 for one that is not known yet.
+    pub(crate) fn greeting(&self, to: u64) -> Greeting {
+        Greeting { to, ..self.own.clone() }
+    }
+
+    /// The living members that this node sees.
+    pub(crate) fn side(&self) -> &Side {
+        &self.side
+    }
+
     /// Returns the fate of a message that is sent to the peer now.
     pub(crate) fn sends(&self) -> Sends {
         match &self.state {
@@ -284,6 +304,9 @@ impl Association {
         let (is_ours, is_to_all) = (to == self.own.uid, to == 0);
         let verdict = match &mut self.state {
             State::Active(peer) if peer.uid == from && (is_ours || is_to_all) => {
+                if is_to_all {
+                    peer.detector.heard(now);
+                }
                 peer.heard(now, &mut effects);
                 Verdict::Handle
             }
@@ -363,7 +386,8 @@ impl Association {
     /// The reason to refuse a greeting, if there is one.
     fn refusal(&self, greeting: &Greeting) -> Option<Refusal> {
         let Greeting { protocol: (least, greatest), cluster, system, node, uid, lanes, .. } = greeting;
-        if *uid == 0 || *uid == self.own.uid || *lanes == 0 || least > greatest {
+        let has_lanes = (1..=LANES_MAX).contains(lanes);
+        if *uid == 0 || *uid == self.own.uid || !has_lanes || least > greatest {
             return Some(Refusal::Invalid);
         }
         let (own_least, own_greatest) = self.own.protocol;
@@ -448,12 +472,7 @@ impl Association {
         let detector = Detector::new(self.settings.detector, now);
         self.state = State::Active(Peer { uid, detector, suspect_since: None, challenger: None });
         self.contested = None;
-        effects.push(Effect::Activated {
-            uid,
-            protocol: protocol.1.min(self.own.protocol.1),
-            lanes: lanes.min(self.own.lanes),
-            window,
-        });
+        effects.push(Effect::Activated { uid, protocol: protocol.1.min(self.own.protocol.1), lanes, window });
     }
 
     /// Answers a system that was declared down, at most once a second.
@@ -553,7 +572,7 @@ impl Association {
 
 impl Peer {
     fn heard(&mut self, now: Duration, effects: &mut Vec<Effect>) {
-        self.detector.heard(now);
+        self.detector.heard_other(now);
         if self.suspect_since.take().is_some() {
             effects.push(Effect::Reachable { uid: self.uid });
         }

@@ -151,6 +151,11 @@ impl ReceivingLane {
         self.settled += charge(envelopes, bytes);
     }
 
+    /// The envelopes that came.
+    pub(crate) fn received(&self) -> u64 {
+        self.receipt.received
+    }
+
     /// The bytes that came and are not consumed.
     pub(crate) fn under_way(&self) -> u64 {
         self.offset - self.settled

@@ -6,19 +6,62 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The settings of a detector.
+/// The settings by which a silent node is suspected: see [`Node::detector`](crate::remote::Node::detector).
+///
+/// The detector learns how regularly a node is heard. It suspects the node when the silence has become so long that a
+/// heartbeat is as unlikely to come still as one in 10^[threshold](Self::threshold).
+///
+/// ```
+/// use pointsman::remote::DetectorSettings;
+/// use std::time::Duration;
+///
+/// let far_away = DetectorSettings::new().acceptable_pause(Duration::from_secs(10)).threshold(12.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct DetectorSettings {
-    /// The interval at which heartbeats are sent.
+#[must_use = "settings have no effect before a node has them"]
+pub struct DetectorSettings {
     pub(crate) heartbeat: Duration,
-    /// A silence that is always accepted, beyond the mean interval.
     pub(crate) acceptable_pause: Duration,
-    /// The phi from which a peer is suspected.
     pub(crate) threshold: f64,
-    /// The least deviation that is reckoned with, for heartbeats that come very regularly.
     pub(crate) least_deviation: Duration,
-    /// The number of intervals that are remembered.
     pub(crate) window: usize,
+}
+
+impl DetectorSettings {
+    /// Returns the default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the interval at which heartbeats are sent; 1 s by default. All nodes of a cluster have the same.
+    pub fn heartbeat(mut self, interval: Duration) -> Self {
+        self.heartbeat = interval;
+        self
+    }
+
+    /// Sets the silence that is always accepted, beyond the mean interval; 3 s by default.
+    pub fn acceptable_pause(mut self, pause: Duration) -> Self {
+        self.acceptable_pause = pause;
+        self
+    }
+
+    /// Sets how unlikely a further heartbeat must be, as the exponent of 1/10; 10 by default.
+    pub fn threshold(mut self, threshold: f64) -> Self {
+        self.threshold = threshold;
+        self
+    }
+
+    /// Sets the least deviation that is reckoned with, for heartbeats that come very regularly; 100 ms by default.
+    pub fn least_deviation(mut self, deviation: Duration) -> Self {
+        self.least_deviation = deviation;
+        self
+    }
+
+    /// Sets the number of intervals that are remembered; 200 by default.
+    pub fn window(mut self, intervals: usize) -> Self {
+        self.window = intervals;
+        self
+    }
 }
 
 impl Default for DetectorSettings {
@@ -39,6 +82,9 @@ pub(crate) struct Detector {
     settings: DetectorSettings,
     /// Seconds between heartbeats.
     intervals: VecDeque<f64>,
+    /// The last heartbeat.
+    beat: Duration,
+    /// The last frame of any kind.
     last: Duration,
 }
 
@@ -48,23 +94,30 @@ impl Detector {
         // As if two heartbeats had come, a quarter early and a quarter late.
         let expected = settings.heartbeat.as_secs_f64();
         let intervals = VecDeque::from([expected * 0.75, expected * 1.25]);
-        Self { settings, intervals, last: now }
+        Self { settings, intervals, beat: now, last: now }
     }
 
-    /// The peer was heard.
+    /// A frame of the peer came that is no heartbeat, and tells nothing of the intervals between them.
+    pub(crate) fn heard_other(&mut self, now: Duration) {
+        self.last = self.last.max(now);
+    }
+
+    /// A heartbeat of the peer came.
     pub(crate) fn heard(&mut self, now: Duration) {
         // An interval of a peer that was suspected would make the next silence seem usual.
         if !self.is_suspect(now) {
             if self.intervals.len() >= self.settings.window.max(1) {
                 self.intervals.pop_front();
             }
-            self.intervals.push_back(now.saturating_sub(self.last).as_secs_f64());
+            self.intervals.push_back(now.saturating_sub(self.beat).as_secs_f64());
         }
         self.last = self.last.max(now);
+        self.beat = self.last;
     }
 
     /// The node itself did not run for so long: the silence is not the peer's.
     pub(crate) fn forgive(&mut self, pause: Duration, now: Duration) {
+        self.beat = self.beat.saturating_add(pause).min(now);
         self.last = self.last.saturating_add(pause).min(now);
     }
 
@@ -146,6 +199,18 @@ mod tests {
         // Never into the future.
         detector.forgive(Duration::from_secs(58), now);
         assert_eq!(detector.last_heard(), now);
+    }
+
+    #[test]
+    fn frames_between_heartbeats_end_a_silence_and_do_not_change_the_intervals() {
+        let mut detector = Detector::new(DetectorSettings::default(), Duration::ZERO);
+        for beat in 1..=20 {
+            detector.heard_other(millis(beat * 1000 - 500));
+            detector.heard(millis(beat * 1000));
+        }
+        assert!(detector.is_suspect(millis(25_000)));
+        detector.heard_other(millis(24_000));
+        assert!(!detector.is_suspect(millis(25_000)) && detector.is_suspect(millis(29_000)));
     }
 
     proptest! {

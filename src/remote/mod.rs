@@ -1,14 +1,16 @@
-//! Messages and references that leave the process. This part is under construction: no node can be started yet.
+//! Messages and references that leave the process.
 //!
-//! The parts so far know no actor, no thread and no clock: times come in as values of the system's clock. In reading order:
+//! A [`Node`] makes a system known to others, by a name, an engine that carries frames, and a policy. This part is under
+//! construction.
+//!
+//! The pure parts know no actor, no thread and no clock: times come in as values of the system's clock. In reading order:
 //!
 //! - `wire.rs`: the trait of messages, with a name and a version.
 //! - `guarded_deserializer.rs`, `codec.rs`: messages to bytes and back, within limits.
 //! - `registry.rs`: the types that a node knows.
 //! - `uid.rs`, and `canonical_path.rs` of `path/`: how systems and actors are named on the wire.
-//! - `frame.rs`, `batch.rs`: the layout of frames.
+//! - `frame.rs`, `batch.rs`, `control_message.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
-//! - `engine.rs`, `peer_outbox.rs`: what carries frames between nodes, and how it takes batches.
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
@@ -16,6 +18,14 @@
 //! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
 //! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
+//!
+//! The others put them together:
+//!
+//! - `engine.rs`, `peer_outbox.rs`: what carries frames between nodes, and how it takes batches; `in_process.rs` is one.
+//! - `node.rs`, `remote.rs`: the node as its system describes and sees it.
+//! - `hub.rs`: the associations of a node, and all that comes in.
+//! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
+//! - `node_event.rs`, `link_report.rs`: what a node tells of itself.
 
 #[cfg(feature = "remote")]
 pub(crate) mod wire; // the trait of messages, with name and version
@@ -24,37 +34,43 @@ pub(crate) mod guarded_deserializer; // budgets for nesting and elements
 #[cfg(feature = "remote")]
 pub(crate) mod codec; // messages to bytes and back
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod registry; // the types that a node knows
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(
+    not(any(test, pointsman_mirror, feature = "testkit")),
+    expect(dead_code, reason = "references elsewhere are not built yet")
+)]
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg(feature = "remote")]
+pub(crate) mod control_message; // the messages of control frames
+#[cfg_attr(
+    not(any(test, pointsman_mirror)),
+    expect(dead_code, reason = "references elsewhere are not built yet")
+)]
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod credit; // how much may be under way in a lane
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod control; // the numbered stream of control messages
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod data_gate; // control messages that wait for data
 #[cfg(feature = "remote")]
 pub(crate) mod detector; // how suspicious a silence is
 #[cfg(feature = "remote")]
 pub(crate) mod tombstones; // systems that were declared down
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod association; // greeting, suspicion, quarantine and a new beginning
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod limits; // what a node takes in, keeps and sends at most
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod policy; // what may come in, from which peers
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod far_table; // the references to actors of a peer, each once
@@ -62,28 +78,57 @@ pub(crate) mod far_table; // the references to actors of a peer, each once
 pub(crate) mod far_state; // whether an actor elsewhere takes messages
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) mod ports; // the reply ports that were sent to others
-
 #[cfg(feature = "remote")]
 pub(crate) mod engine; // what carries frames between nodes
 #[cfg(feature = "remote")]
 pub(crate) mod peer_outbox; // an outbox as the engine sees it
+#[cfg(feature = "remote")]
+pub(crate) mod in_process; // the engine for systems of one process
+#[cfg(feature = "remote")]
+pub(crate) mod node; // the description of a node
+#[cfg(feature = "remote")]
+pub(crate) mod remote; // the handle to a node
+#[cfg(feature = "remote")]
+#[expect(dead_code, reason = "references elsewhere are not built yet")]
+pub(crate) mod hub; // the associations of a node
+#[cfg(feature = "remote")]
+#[expect(dead_code, reason = "references elsewhere are not built yet")]
+pub(crate) mod link; // the link to one start of a peer
+#[cfg(feature = "remote")]
+pub(crate) mod lane; // the actor that handles the batches of a lane
+#[cfg(feature = "remote")]
+pub(crate) mod node_event; // events of a node
+#[cfg(feature = "remote")]
+pub(crate) mod link_report; // the account of a link
+
 #[cfg(all(feature = "remote", feature = "testkit"))]
 #[doc(hidden)]
 pub mod fuzz_hooks; // functions for the fuzz targets of this repository
-
-#[cfg(feature = "remote")]
-pub use crate::remote::engine::{
-    Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
-};
 #[cfg(all(feature = "config", feature = "remote"))]
 pub(crate) mod settings; // the settings of a node, and their keys in a file
 
 #[cfg(feature = "remote")]
+pub use crate::remote::detector::DetectorSettings;
+#[cfg(feature = "remote")]
+pub use crate::remote::engine::{
+    Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
+};
+#[cfg(feature = "remote")]
+pub use crate::remote::in_process::InProcess;
+#[cfg(feature = "remote")]
 pub use crate::remote::limits::{LimitError, Limits};
+#[cfg(feature = "remote")]
+pub use crate::remote::link_report::{LinkReport, LinkState};
+#[cfg(feature = "remote")]
+pub use crate::remote::node::{Node, NodeError, OnQuarantine};
+#[cfg(feature = "remote")]
+pub use crate::remote::node_event::{DownReason, NodeEvent, RefusalReason};
 #[cfg(feature = "remote")]
 pub use crate::remote::peer_outbox::PeerOutbox;
 #[cfg(feature = "remote")]
 pub use crate::remote::policy::{Policy, PolicyError};
+#[cfg(feature = "remote")]
+pub use crate::remote::remote::Remote;
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};
 #[cfg(all(feature = "remote", feature = "macros"))]

@@ -336,17 +336,43 @@ impl Outbox {
 
     /// Ends the link: refuses all pushes from now on, and drops what waits. Returns the number of envelopes that waited.
     pub(crate) fn close(&self) -> u64 {
+        self.end_with(true, |_, _| {})
+    }
+
+    /// Takes out what waits, of which `see` gets each batch and its number of envelopes. The batches have no place in their lanes.
+    /// Returns the number of all envelopes. `is_end`: all pushes are refused from now on.
+    pub(crate) fn end_with(&self, is_end: bool, mut see: impl FnMut(Vec<u8>, u16)) -> u64 {
+        let mut taken = Vec::new();
         let close = |lane| {
             let mut held = self.lane(lane);
             let queued = held.queued();
-            held.is_closed = true;
-            held.sealed = VecDeque::new();
+            if held.open.envelopes() > 0 {
+                held.seal();
+            }
+            taken.extend(std::mem::take(&mut held.sealed).into_iter().filter(|batch| batch.envelopes > 0));
+            held.is_closed |= is_end;
             (held.sealed_bytes, held.sealed_envelopes) = (0, 0);
-            held.open = BatchWriter::new();
             (held.shown_mark, held.needs_probe) = (held.mark, false);
             queued
         };
-        (0..self.lanes.len()).map(close).sum()
+        let queued = (0..self.lanes.len()).map(close).sum();
+        for Sealed { mut frame, envelopes, .. } in taken {
+            let prefix = Prefix { kind: FrameKind::Batch, lane: 0, envelopes, from: self.from, to: self.to };
+            prefix.write(&mut frame);
+            Position { sequence: 1, ..Position::default() }.write(&mut frame);
+            see(frame, envelopes);
+        }
+        queued
+    }
+
+    /// The counts of one lane, and the bytes that were given out.
+    pub(crate) fn lane_counts(&self, lane: usize) -> (OutboxCounts, u64) {
+        let held = self.lane(lane);
+        (OutboxCounts { queued: held.queued(), shipped: held.next.first }, held.next.offset)
+    }
+
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
     }
 
     /// The counts of all lanes, one after the other.

@@ -37,7 +37,6 @@ struct Shared {
 }
 
 impl PeerOutbox {
-    #[cfg_attr(not(any(test, feature = "testkit")), expect(dead_code, reason = "nodes are not built yet"))]
     pub(crate) fn new(peer: &str, outbox: Outbox) -> Self {
         let shared = Shared {
             peer: peer.to_owned(),
@@ -125,13 +124,11 @@ impl PeerOutbox {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
     }
 
     /// The envelopes that the engine gave back after the end of the link, since the last call.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
     pub(crate) fn take_returned_late(&self) -> u64 {
         // Ordering: Relaxed; see `put_back`.
         self.0.returned_late.swap(0, Ordering::Relaxed)

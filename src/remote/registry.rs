@@ -1,8 +1,12 @@
 //! The message types that a node knows, by the number on the wire and by `TypeId`.
 
+use crate::core::actor_ref::ActorRef;
+use crate::core::any_actor_ref::{AnyActorRef, WrongType};
+use crate::core::recipient::DeliveryStatus;
 use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
 use crate::remote::wire::{NAME_MAX, Wire, is_name, wire_id};
 use crate::util::debug_by_display::debug_by_display;
+use crate::util::panic::quietly;
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
@@ -11,6 +15,31 @@ use std::fmt;
 type Encode = fn(&dyn Any, &mut Vec<u8>, usize) -> Result<usize, EncodeError>;
 
 type Decode = fn(&[u8]) -> Result<Box<dyn Any + Send>, DecodeError>;
+
+/// A reference to an actor or router here, which takes the bodies of messages of one type.
+pub(crate) trait Inlet {
+    /// Decodes a message, which is counted already, and delivers it.
+    fn deliver(&self, body: &[u8]) -> Result<(), DecodeError>;
+}
+
+impl<M: Wire> Inlet for ActorRef<M> {
+    fn deliver(&self, body: &[u8]) -> Result<(), DecodeError> {
+        let message = decode::<M>(body)?;
+        // A router runs code of the user, which accounts for the message when it unwinds.
+        quietly(|| match self.forward_counted(message) {
+            Ok(DeliveryStatus::Passed) => {}
+            Ok(DeliveryStatus::Handled) => {
+                if let Some(system) = self.system() {
+                    system.ledger().for_this_thread().handled_by_function();
+                }
+            }
+            Err(refused) => self.dead_letter(refused),
+        });
+        Ok(())
+    }
+}
+
+type MakeInlet = fn(&AnyActorRef) -> Result<Box<dyn Inlet>, WrongType>;
 
 /// A type that is known to a node, without its parameter.
 #[derive(Clone, Copy)]
@@ -22,6 +51,7 @@ pub(crate) struct WireType {
     type_id: TypeId,
     encode: Encode,
     decode: Decode,
+    inlet: MakeInlet,
 }
 
 impl WireType {
@@ -37,6 +67,7 @@ impl WireType {
                 None => Err(EncodeError::Refused { why: format!("it is no {}", type_name::<M>()) }),
             },
             decode: |bytes| decode::<M>(bytes).map(|message| Box::new(message) as _),
+            inlet: |actor| actor.typed::<M>().map(|actor| Box::new(actor) as _),
         }
     }
 
@@ -48,6 +79,11 @@ impl WireType {
         max: usize,
     ) -> Result<usize, EncodeError> {
         (self.encode)(message, to, max)
+    }
+
+    /// Returns the reference that takes messages of this type.
+    pub(crate) fn inlet(&self, actor: &AnyActorRef) -> Result<Box<dyn Inlet>, WrongType> {
+        (self.inlet)(actor)
     }
 
     /// Decodes a message of this type.

@@ -77,7 +77,7 @@ impl<M: Send + 'static> Context<M> {
 }
 
 impl SystemCore {
-    fn actor_at(self: &StdArc<Self>, path: &ActorPath) -> Result<AnyActorRef, LookupError> {
+    pub(crate) fn actor_at(self: &StdArc<Self>, path: &ActorPath) -> Result<AnyActorRef, LookupError> {
         self.check_address(path)?;
         let nobody = || LookupError::NoActor { path: path.clone() };
         let mut at = self.tree().ok_or_else(nobody)?.root;
@@ -97,7 +97,7 @@ impl SystemCore {
     /// Checks that a path is in this system.
     pub(crate) fn check_address(&self, path: &ActorPath) -> Result<(), PathError> {
         match path.address() {
-            Some(address) if address.system() != self.name || !address.is_local() => {
+            Some(address) if !self.is_own_address(address) => {
                 Err(PathError::new(&path.to_string(), &address.to_string(), 0, PathFault::Elsewhere))
             }
             _ => Ok(()),

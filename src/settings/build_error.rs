@@ -126,6 +126,14 @@ pub enum BuildError {
         /// The value and the allowed values.
         fault: String,
     },
+    /// The node of the system cannot start.
+    #[cfg(feature = "remote")]
+    Node {
+        /// The name of the node.
+        node: String,
+        /// The cause, a [`NodeError`](crate::remote::NodeError).
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A routing logic was given a name that it cannot have.
     RoutingLogic {
         /// The name.
@@ -219,6 +227,8 @@ impl fmt::Display for BuildError {
             BuildError::ConfigSyntax { fault } => write!(f, "the configuration is no TOML: {fault}"),
             #[cfg(feature = "config")]
             BuildError::ConfigKey { key, fault } => write!(f, "configuration key `{key}`: {fault}"),
+            #[cfg(feature = "remote")]
+            BuildError::Node { node, error } => write!(f, "node {node:?}: {error}"),
             BuildError::RoutingLogic { name, fault } => {
                 write!(f, "routing logic {name:?}: {fault}, give it a name of its own")
             }
@@ -255,6 +265,8 @@ impl std::error::Error for BuildError {
             #[cfg(feature = "config")]
             BuildError::ConfigFile { error, .. } => Some(error),
             BuildError::Mailbox { fault, .. } => Some(fault),
+            #[cfg(feature = "remote")]
+            BuildError::Node { error, .. } => Some(&**error),
             _ => None,
         }
     }

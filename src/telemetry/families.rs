@@ -81,6 +81,13 @@ pub(crate) fn reason_label(reason: DeadLetterReason) -> &'static str {
         DeadLetterReason::Panicked => "panicked",
         DeadLetterReason::NoActor => "no_actor",
         DeadLetterReason::OtherType => "other_type",
+        DeadLetterReason::LinkFull => "link_full",
+        DeadLetterReason::NodeGone => "node_gone",
+        DeadLetterReason::TooLarge => "too_large",
+        DeadLetterReason::Unsendable => "unsendable",
+        DeadLetterReason::UnknownType => "unknown_type",
+        DeadLetterReason::Undecodable => "undecodable",
+        DeadLetterReason::NotAllowed => "not_allowed",
     }
 }
 

@@ -70,6 +70,10 @@ mod polls_within;
 mod questions;
 mod receive_timeout;
 mod references;
+#[cfg(feature = "remote")]
+mod remote_links;
+#[cfg(feature = "remote")]
+mod remote_support;
 #[cfg(feature = "macros")]
 mod requests;
 mod resizers;

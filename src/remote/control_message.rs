@@ -1,0 +1,190 @@
+//! The messages of control frames and heartbeats, as postcard behind the prefix of a frame.
+//!
+//! The variants of these enums have their numbers by their order, which never changes: new ones come last.
+
+use crate::remote::association::{Greeting, Refusal, Side};
+use crate::remote::batch::Token;
+use crate::remote::codec::{DecodeError, decode, encode};
+use crate::remote::credit::Receipt;
+use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a control message.
+const CONTROL_MAX: usize = 64 << 10;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ControlMessage {
+    Hello(Hello),
+    Welcome(Hello),
+    Refused(Refusal),
+    /// A message of the numbered stream.
+    Numbered {
+        number: u64,
+        message: NumberedMessage,
+    },
+    Ack {
+        upto: u64,
+    },
+    Credit(Vec<LaneReceipt>),
+    /// The type of this number is not registered at the sender of this message.
+    UnknownType {
+        id: u64,
+    },
+    /// The asker of these ports waits no more.
+    Unwanted(Vec<Token>),
+    /// The receiver was declared down.
+    Quarantined {
+        members: u32,
+        least: String,
+    },
+    Heartbeat {
+        number: u32,
+    },
+}
+
+/// A message that is applied once and in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NumberedMessage {
+    /// The sender ends. It waits for the data before it.
+    Goodbye,
+}
+
+impl NumberedMessage {
+    /// Whether it acts behind the data that was sent before it.
+    pub(crate) fn waits_for_data(&self) -> bool {
+        match self {
+            NumberedMessage::Goodbye => true,
+        }
+    }
+}
+
+/// The greeting of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    protocol: (u16, u16),
+    cluster: String,
+    system: String,
+    node: String,
+    uid: u64,
+    lanes: u8,
+    window: u64,
+    /// The UID of the receiver, as far as the sender knows it; otherwise 0.
+    to: u64,
+    pub(crate) roles: Vec<String>,
+}
+
+/// The sums of one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneReceipt {
+    pub(crate) lane: u8,
+    limit: u64,
+    received: u64,
+    lost: u64,
+    repeated: u64,
+}
+
+impl Hello {
+    pub(crate) fn new(greeting: &Greeting, roles: &[String]) -> Self {
+        let Greeting { protocol, cluster, system, node, uid, lanes, window, to } = greeting.clone();
+        Self { protocol, cluster, system, node, uid, lanes, window, to, roles: roles.to_vec() }
+    }
+
+    pub(crate) fn greeting(&self) -> Greeting {
+        let Self { protocol, cluster, system, node, uid, lanes, window, to, .. } = self.clone();
+        Greeting { protocol, cluster, system, node, uid, lanes, window, to }
+    }
+}
+
+impl LaneReceipt {
+    pub(crate) fn new(lane: u8, receipt: &Receipt) -> Self {
+        let Receipt { limit, received, lost, repeated } = *receipt;
+        Self { lane, limit, received, lost, repeated }
+    }
+
+    pub(crate) fn receipt(&self) -> Receipt {
+        let Self { limit, received, lost, repeated, .. } = *self;
+        Receipt { limit, received, lost, repeated }
+    }
+}
+
+impl ControlMessage {
+    /// Makes the frame. A message that is too large is refused before it comes here.
+    pub(crate) fn frame(&self, from: u64, to: u64) -> Vec<u8> {
+        let mut frame = vec![0; PREFIX_LEN];
+        Prefix { kind: FrameKind::Control, lane: 0, envelopes: 0, from, to }.write(&mut frame);
+        let encoded = encode(self, &mut frame, CONTROL_MAX);
+        debug_assert!(encoded.is_ok(), "control messages have bounded fields");
+        frame
+    }
+
+    pub(crate) fn read(frame: &[u8]) -> Result<Self, DecodeError> {
+        match frame.get(PREFIX_LEN..) {
+            Some(body) if body.len() <= CONTROL_MAX => decode(body),
+            _ => Err(DecodeError::Malformed { why: "the frame has another length".to_owned() }),
+        }
+    }
+}
+
+impl From<&Side> for ControlMessage {
+    fn from(side: &Side) -> Self {
+        ControlMessage::Quarantined { members: side.members, least: side.least.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::association::PROTOCOL;
+
+    fn hello() -> Hello {
+        let greeting = Greeting {
+            protocol: PROTOCOL,
+            cluster: "shop".to_owned(),
+            system: "demo".to_owned(),
+            node: "n1".to_owned(),
+            uid: 7,
+            lanes: 2,
+            window: 300,
+            to: 0,
+        };
+        Hello::new(&greeting, &["front".to_owned()])
+    }
+
+    /// Nodes of all versions of the crate agree on these bytes.
+    #[test]
+    fn the_bytes_of_control_never_change() {
+        let receipt = Receipt { limit: 300, received: 2, lost: 1, repeated: 0 };
+        let numbered = |message| ControlMessage::Numbered { number: 9, message };
+        for (message, bytes) in [
+            (
+                ControlMessage::Hello(hello()),
+                b"\0\x01\x01\x04shop\x04demo\x02n1\x07\x02\xac\x02\0\x01\x05front".as_slice(),
+            ),
+            (ControlMessage::Refused(Refusal::DuplicateName), b"\x02\x04"),
+            (numbered(NumberedMessage::Goodbye), b"\x03\x09\0"),
+            (ControlMessage::Ack { upto: 300 }, b"\x04\xac\x02"),
+            (ControlMessage::Credit(vec![LaneReceipt::new(1, &receipt)]), b"\x05\x01\x01\xac\x02\x02\x01\0"),
+            (ControlMessage::UnknownType { id: 1 }, b"\x06\x01"),
+            (ControlMessage::Quarantined { members: 2, least: "a".to_owned() }, b"\x08\x02\x01a"),
+            (ControlMessage::Heartbeat { number: 3 }, b"\x09\x03"),
+        ] {
+            let frame = message.frame(1, 2);
+            assert_eq!(&frame[PREFIX_LEN..], bytes, "{message:?}");
+            assert_eq!(ControlMessage::read(&frame).as_ref(), Ok(&message));
+            let prefix = Prefix::read(&frame, 1).expect("it was written here");
+            assert_eq!((prefix.kind, prefix.from, prefix.to), (FrameKind::Control, 1, 2));
+            assert!(ControlMessage::read(&frame[..frame.len() - 1]).is_err());
+            assert!(ControlMessage::read(&[frame, vec![0]].concat()).is_err());
+        }
+        assert_eq!(Hello::new(&hello().greeting(), &["front".to_owned()]), hello());
+        assert!(ControlMessage::read(&[]).is_err());
+    }
+
+    #[test]
+    fn a_control_message_beyond_the_limit_is_refused() {
+        let frame = |tokens: usize| ControlMessage::Unwanted(vec![[7; 16]; tokens]).frame(1, 2);
+        assert!(ControlMessage::read(&frame(4000)).is_ok());
+        let beyond = [frame(4000), vec![0; CONTROL_MAX]].concat();
+        assert!(ControlMessage::read(&beyond).is_err());
+    }
+}

@@ -1,0 +1,326 @@
+//! The link between this start of the system and one start of a peer.
+
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::remote::control::{ControlReceiver, ControlSender};
+use crate::remote::control_message::{LaneReceipt, NumberedMessage};
+use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
+use crate::remote::data_gate::DataGate;
+use crate::remote::frame::{Position, Prefix};
+use crate::remote::hub::Hub;
+use crate::remote::lane::Lane;
+use crate::remote::link_report::{LinkReport, LinkState};
+use crate::remote::outbox::{EntryMemory, Outbox, OutboxLimits, Outgoing, PushError, Wake};
+use crate::remote::peer_outbox::PeerOutbox;
+use crate::remote::policy::Access;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, OnceLock, lock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The link to the start of a peer that has this UID.
+pub(crate) struct Link {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) peer: String,
+    pub(crate) uid: u64,
+    /// The UID of this start of the system.
+    pub(crate) own_uid: u64,
+    pub(crate) outbox: PeerOutbox,
+    has_ended: AtomicBool,
+    /// The parts that exist once the link is active.
+    active: OnceLock<ActiveParts>,
+    /// The actors of the peer's lanes, as far as there are any.
+    lane_actors: Mutex<Vec<Option<AnyActorRef>>>,
+    pub(crate) malformed: AtomicU64,
+    pub(crate) stale: AtomicU64,
+}
+
+struct ActiveParts {
+    sending: Mutex<Box<[SendingLane]>>,
+    incoming: Box<[IncomingLane]>,
+    control: Mutex<LinkControl>,
+    /// The roles of the peer, for the policy.
+    roles: Vec<String>,
+}
+
+/// The numbered streams of control, in both directions.
+pub(crate) struct LinkControl {
+    pub(crate) sender: ControlSender<NumberedMessage>,
+    pub(crate) receiver: ControlReceiver,
+    pub(crate) gate: DataGate<NumberedMessage>,
+}
+
+/// A lane on which the peer sends.
+struct IncomingLane {
+    credit: Mutex<ReceivingLane>,
+    queue: Mutex<BatchQueue>,
+}
+
+/// The batches that wait for the lane's actor.
+#[derive(Default)]
+struct BatchQueue {
+    frames: VecDeque<Vec<u8>>,
+    /// Whether the actor has been told and has not found the queue empty since.
+    is_scheduled: bool,
+}
+
+/// The fate of a batch that came.
+pub(crate) enum Arrived {
+    /// The lane's actor is to be told.
+    Tell,
+    /// The lane's actor will find it, or it was taken before.
+    Done,
+}
+
+impl Link {
+    /// Makes a link on which messages wait.
+    pub(crate) fn new(hub: Arc<Hub>, peer: &str, uid: u64, lanes: u8, limits: OutboxLimits) -> Self {
+        let own_uid = hub.uid();
+        // No credit before the peer has told its window.
+        let outbox = PeerOutbox::new(peer, Outbox::new(own_uid, uid, lanes, 0, limits));
+        Self {
+            hub,
+            peer: peer.to_owned(),
+            uid,
+            own_uid,
+            outbox,
+            has_ended: AtomicBool::new(false),
+            active: OnceLock::new(),
+            lane_actors: Mutex::default(),
+            malformed: AtomicU64::new(0),
+            stale: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.get().is_some() && !self.has_ended()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        // Ordering: Relaxed; the outbox decides whether a message is taken.
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// The peer has greeted: it sends on so many lanes, and has room for `window` bytes in each lane of ours. `own_window` is our
+    /// room for each lane of the peer.
+    pub(crate) fn activate(&self, peer_lanes: u8, window: u64, own_window: u64, roles: &[String]) {
+        let lanes = self.outbox.outbox().lanes();
+        let incoming =
+            |_| IncomingLane { credit: Mutex::new(ReceivingLane::new(own_window)), queue: Mutex::default() };
+        let parts = ActiveParts {
+            sending: Mutex::new((0..lanes).map(|_| SendingLane::new(window)).collect()),
+            incoming: (0..peer_lanes).map(incoming).collect(),
+            control: Mutex::new(LinkControl {
+                sender: ControlSender::new(),
+                receiver: ControlReceiver::default(),
+                gate: DataGate::new(peer_lanes),
+            }),
+            roles: roles.to_vec(),
+        };
+        if self.active.set(parts).is_err() {
+            return;
+        }
+        for lane in 0..lanes {
+            // The engine is told below, in any case.
+            let _ = self.outbox.outbox().grant(lane, window);
+        }
+    }
+
+    /// Marks the link as ended. Returns false if it has ended before.
+    pub(crate) fn end(&self) -> bool {
+        // Ordering: Relaxed; see `has_ended`.
+        !self.has_ended.swap(true, Ordering::Relaxed)
+    }
+
+    /// The lane of an actor's path. A selection and a reference to one actor have one lane.
+    pub(crate) fn lane_of(&self, path: &str) -> usize {
+        let lanes = self.outbox.outbox().lanes() as u64;
+        // FNV-1a, as in the numbers of types: short, and equal in each run.
+        let feed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325, feed);
+        // The low bits of this hash are the worse ones.
+        ((hash >> 32) % lanes) as usize
+    }
+
+    /// Puts an envelope into the outbox, and tells the engine if need be.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        lane: usize,
+        envelope: &Outgoing<'_>,
+        memory: &EntryMemory,
+    ) -> Result<(), PushError> {
+        let wake = self.outbox.outbox().push(lane, envelope, memory)?;
+        self.wake(wake);
+        Ok(())
+    }
+
+    pub(crate) fn wake(self: &Arc<Self>, wake: Wake) {
+        if wake == Wake::Engine {
+            self.hub.outbox_has_something(self);
+        }
+    }
+
+    /// Takes in a batch. An error means that the peer breaks the protocol.
+    pub(crate) fn take_batch(&self, prefix: &Prefix, frame: Vec<u8>) -> Result<Arrived, CreditError> {
+        let Some(lane) = self.incoming(prefix.lane) else { return Ok(Arrived::Done) };
+        let Ok(position) = Position::read(&frame) else {
+            self.count_malformed();
+            return Ok(Arrived::Done);
+        };
+        // Held until the batch is queued, so that batches are queued in order.
+        let mut credit = lock(&lane.credit);
+        if credit.arrive(&position, prefix.envelopes, frame.len())? == Arrival::Repeat {
+            return Ok(Arrived::Done);
+        }
+        let mut queue = lock(&lane.queue);
+        queue.frames.push_back(frame);
+        let was_scheduled = std::mem::replace(&mut queue.is_scheduled, true);
+        Ok(if was_scheduled { Arrived::Done } else { Arrived::Tell })
+    }
+
+    /// The next batch for the actor of a lane. Once it is `None`, the actor is told of the next one.
+    pub(crate) fn next_batch(&self, lane: u8) -> Option<Vec<u8>> {
+        let mut queue = lock(&self.incoming(lane)?.queue);
+        let next = queue.frames.pop_front();
+        queue.is_scheduled = next.is_some();
+        next
+    }
+
+    /// A batch of so many envelopes was handled. Returns the receipt that the peer is to be told now.
+    pub(crate) fn consumed(
+        &self,
+        lane: u8,
+        envelopes: u16,
+        bytes: usize,
+        now: Duration,
+    ) -> Option<LaneReceipt> {
+        let mut credit = lock(&self.incoming(lane)?.credit);
+        credit.consumed(envelopes, bytes);
+        credit.due(now).map(|receipt| LaneReceipt::new(lane, &receipt))
+    }
+
+    /// The receipts that the peer is to be told now.
+    pub(crate) fn receipts_due(&self, now: Duration) -> Vec<LaneReceipt> {
+        let Some(parts) = self.active.get() else { return Vec::new() };
+        let due = |(lane, incoming): (u8, &IncomingLane)| {
+            lock(&incoming.credit).due(now).map(|receipt| LaneReceipt::new(lane, &receipt))
+        };
+        (0..).zip(&parts.incoming).filter_map(due).collect()
+    }
+
+    /// Takes a receipt of the peer.
+    pub(crate) fn told(self: &Arc<Self>, receipt: &LaneReceipt) -> Result<(), CreditError> {
+        let lane = usize::from(receipt.lane);
+        let Some(parts) = self.active.get() else { return Ok(()) };
+        let outbox = self.outbox.outbox();
+        let wake = {
+            let mut sending = lock(&parts.sending);
+            let Some(sending) = sending.get_mut(lane) else { return Ok(()) };
+            let (counts, bytes) = outbox.lane_counts(lane);
+            if !sending.told(&receipt.receipt(), bytes, counts.shipped)? {
+                return Ok(());
+            }
+            outbox.grant(lane, sending.limit())
+        };
+        self.wake(wake);
+        Ok(())
+    }
+
+    /// Sends probes on lanes that have waited for receipts since the last call.
+    pub(crate) fn probe(self: &Arc<Self>) {
+        let Some(parts) = self.active.get() else { return };
+        let settled: Vec<u64> = lock(&parts.sending).iter().map(SendingLane::settled_bytes).collect();
+        for (lane, settled) in settled.into_iter().enumerate() {
+            self.wake(self.outbox.outbox().probe(lane, settled));
+        }
+    }
+
+    /// Locks the control streams; `None` before the link is active.
+    pub(crate) fn with_control<R>(&self, act: impl FnOnce(&mut LinkControl) -> R) -> Option<R> {
+        self.active.get().map(|parts| act(&mut lock(&parts.control)))
+    }
+
+    /// The accesses that the policy gives to the peer.
+    pub(crate) fn access(&self) -> &Access {
+        let roles = self.active.get().map_or(&[][..], |parts| &parts.roles);
+        self.hub.settings.policy.access(&self.peer, roles)
+    }
+
+    /// Tells the actor of a lane that batches wait. It is made for the first of them.
+    pub(crate) fn tell_lane(self: &Arc<Self>, lane: u8) {
+        let mut actors = lock(&self.lane_actors);
+        let place = usize::from(lane);
+        if actors.len() <= place {
+            actors.resize(place + 1, None);
+        }
+        if self.has_ended() {
+            return;
+        }
+        if actors[place].is_none() {
+            actors[place] = Lane::spawn(self, lane);
+        }
+        if let Some(actor) = &actors[place] {
+            Lane::tell(actor);
+        }
+    }
+
+    /// Ends the actors of the lanes, after the link has ended.
+    pub(crate) fn end_lanes(&self) {
+        let actors = std::mem::take(&mut *lock(&self.lane_actors));
+        actors.into_iter().flatten().for_each(|lane| lane.stop());
+    }
+
+    pub(crate) fn incoming_lanes(&self) -> u8 {
+        self.active.get().map_or(0, |parts| parts.incoming.len() as u8)
+    }
+
+    fn incoming(&self, lane: u8) -> Option<&IncomingLane> {
+        self.active.get()?.incoming.get(usize::from(lane))
+    }
+
+    pub(crate) fn count_malformed(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn report(&self, is_suspect: bool) -> LinkReport {
+        let state = match (self.has_ended(), self.is_active()) {
+            (true, _) => LinkState::Ended,
+            (_, false) => LinkState::Waiting,
+            (_, true) if is_suspect => LinkState::Suspect,
+            (_, true) => LinkState::Up,
+        };
+        let mut report = LinkReport {
+            node: self.peer.clone(),
+            uid: self.uid,
+            state,
+            queued: 0,
+            shipped: 0,
+            confirmed: 0,
+            lost: 0,
+            repeated: 0,
+            in_doubt: 0,
+            received: 0,
+            // Ordering: Relaxed; statistics.
+            malformed: self.malformed.load(Ordering::Relaxed),
+            stale: self.stale.load(Ordering::Relaxed),
+        };
+        let parts = self.active.get();
+        for lane in 0..self.outbox.outbox().lanes() {
+            // The receipt first: the peer has told of no more than was shipped by then.
+            let sending = parts.map(|parts| *lock(&parts.sending)[lane].receipt());
+            let Receipt { received, lost, repeated, .. } = sending.unwrap_or_default();
+            let (counts, _) = self.outbox.outbox().lane_counts(lane);
+            report.queued += counts.queued;
+            report.shipped += counts.shipped;
+            report.confirmed += received;
+            report.lost += lost;
+            report.repeated += repeated;
+        }
+        report.in_doubt = report.shipped.saturating_sub(report.confirmed + report.lost);
+        for lane in parts.iter().flat_map(|parts| &parts.incoming) {
+            report.received += lock(&lane.credit).received();
+        }
+        report
+    }
+}

@@ -1,0 +1,332 @@
+//! The description of a node, before its system starts.
+
+use crate::path::address::is_node_name;
+use crate::remote::association::{AssociationSettings, LANES_MAX};
+use crate::remote::detector::DetectorSettings;
+use crate::remote::engine::{Engine, EngineError};
+use crate::remote::hub::HubSettings;
+use crate::remote::limits::{LimitError, Limits};
+use crate::remote::outbox::OutboxLimits;
+use crate::remote::policy::{Policy, PolicyError, is_role};
+use crate::remote::registry::{RegisterError, Registry};
+#[cfg(feature = "config")]
+use crate::remote::settings::{DetectorKeys, RemoteSettings};
+use crate::remote::wire::Wire;
+use crate::sync::thread;
+use crate::util::debug_by_display::debug_by_display;
+use std::error::Error;
+use std::fmt;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+/// The most lanes that a node has without being told.
+const LANES_DEFAULT_MAX: usize = 4;
+
+/// Describes the node of a system: its name among other nodes, the engine that carries its messages, and what may come in.
+/// [`SystemBuilder::node`](crate::SystemBuilder::node) takes it.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::remote::{InProcess, Limits, Node, Policy};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::new("n1")
+///     .engine(InProcess::new())
+///     .cluster("shop")
+///     .roles(["backend"])
+///     .message::<String>()
+///     .policy(Policy::closed().allow_path("/user/orders"))
+///     .limits(Limits::new().link_queue(16 << 20));
+/// let system = System::builder("demo").node(node).build()?;
+/// assert_eq!(system.address().to_string(), "pointsman://demo@n1");
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a node starts with its system"]
+pub struct Node {
+    name: String,
+    engine: Option<Box<dyn Engine>>,
+    cluster: String,
+    roles: Vec<String>,
+    registry: Registry,
+    /// The first type that could not be registered.
+    register_error: Option<RegisterError>,
+    policy: Policy,
+    limits: Limits,
+    association: AssociationSettings,
+    on_quarantine: OnQuarantine,
+    lanes: u8,
+}
+
+/// The action of a system that another node has declared down. Between the two nothing passes any more by the UIDs that they had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum OnQuarantine {
+    /// The system takes a new UID: all that hung on its links ends, local actors live on, and links begin anew.
+    #[default]
+    Rejoin,
+    /// The system publishes [`NodeEvent::Quarantined`](crate::remote::NodeEvent::Quarantined), and does nothing else.
+    Event,
+    /// The system begins its [coordinated shutdown](crate::shutdown).
+    Stop,
+}
+
+/// The names by which a node is known.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeName {
+    pub(crate) system: String,
+    pub(crate) node: String,
+    pub(crate) cluster: String,
+    pub(crate) roles: Vec<String>,
+}
+
+/// A node that was checked.
+pub(crate) struct CheckedNode {
+    pub(crate) settings: HubSettings,
+    pub(crate) registry: Registry,
+    pub(crate) engine: Box<dyn Engine>,
+}
+
+impl Node {
+    /// Begins the description of a node. The name has 1 to 64 ASCII letters, digits, `_` and `-`, the first of them a letter or
+    /// digit. No two nodes of a cluster have the same name.
+    pub fn new(name: &str) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            name: name.to_owned(),
+            engine: None,
+            cluster: "pointsman".to_owned(),
+            roles: Vec::new(),
+            registry: Registry::default(),
+            register_error: None,
+            policy: Policy::default(),
+            limits: Limits::default(),
+            association: AssociationSettings::default(),
+            on_quarantine: OnQuarantine::default(),
+            lanes: cores.min(LANES_DEFAULT_MAX) as u8,
+        }
+    }
+
+    /// Sets the engine that carries messages between nodes. Each node needs one.
+    pub fn engine(mut self, engine: impl Engine) -> Self {
+        self.engine = Some(Box::new(engine));
+        self
+    }
+
+    /// Sets the name of the cluster, `pointsman` by default: nodes of different clusters refuse each other. The rules for the
+    /// name are those of a node's name.
+    pub fn cluster(mut self, name: &str) -> Self {
+        self.cluster = name.to_owned();
+        self
+    }
+
+    /// Adds roles of this node, by which the policies of other nodes know it.
+    pub fn roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.roles.extend(roles.into_iter().map(Into::into));
+        self
+    }
+
+    /// Registers a type of message: it may come in, and go to actors that are found by a path.
+    pub fn message<M: Wire>(mut self) -> Self {
+        if let Err(error) = self.registry.register::<M>() {
+            self.register_error.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Sets what may come in; [`Policy::closed`] by default.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets how much comes in, waits, and goes out at most.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets when a silent node is suspected.
+    pub fn detector(mut self, detector: DetectorSettings) -> Self {
+        self.association.detector = detector;
+        self
+    }
+
+    /// Sets how long a node is suspected before it is declared down; 10 s by default.
+    pub fn down_after(mut self, time: Duration) -> Self {
+        self.association.down_after = time;
+        self
+    }
+
+    /// Sets what the system does when another node has declared it down.
+    pub fn on_quarantine(mut self, action: OnQuarantine) -> Self {
+        self.on_quarantine = action;
+        self
+    }
+
+    /// Sets the number of lanes to each peer, 1 to 16; by default as many as cores, and at most 4. Messages to one actor share a
+    /// lane, and lanes are decoded side by side.
+    pub fn lanes(mut self, lanes: NonZeroU8) -> Self {
+        self.lanes = lanes.get();
+        self
+    }
+
+    /// Returns the settings that a file may change.
+    #[cfg(feature = "config")]
+    pub(crate) fn settings(&self) -> RemoteSettings {
+        let defaults = Self::new(&self.name);
+        RemoteSettings {
+            node: Some(self.name.clone()),
+            cluster: (self.cluster != defaults.cluster).then(|| self.cluster.clone()),
+            roles: (!self.roles.is_empty()).then(|| self.roles.clone()),
+            lanes: Some(self.lanes),
+            on_quarantine: (self.on_quarantine != defaults.on_quarantine).then_some(self.on_quarantine),
+            detector: DetectorKeys::of(&self.association),
+            limits: self.limits,
+            policy: self.policy.clone(),
+            nats: toml::Table::new(),
+        }
+    }
+
+    /// Takes the settings as a file has changed them.
+    #[cfg(feature = "config")]
+    pub(crate) fn with_settings(mut self, settings: RemoteSettings) -> Self {
+        let RemoteSettings { node, cluster, roles, lanes, on_quarantine, detector, limits, policy, nats: _ } =
+            settings;
+        self.name = node.unwrap_or(self.name);
+        self.cluster = cluster.unwrap_or(self.cluster);
+        self.roles = roles.unwrap_or(self.roles);
+        self.lanes = lanes.unwrap_or(self.lanes);
+        self.on_quarantine = on_quarantine.unwrap_or(self.on_quarantine);
+        self.association = detector.settings(self.association);
+        Self { limits, policy, ..self }
+    }
+
+    /// The name, for errors.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn check(self, system: &str) -> Result<CheckedNode, NodeError> {
+        let Self { name, cluster, roles, limits, association, .. } = self;
+        let is_bad = |name: &String| !is_node_name(name);
+        if is_bad(&name) {
+            return Err(NodeError::Name { name });
+        }
+        if is_bad(&cluster) {
+            return Err(NodeError::Name { name: cluster });
+        }
+        if let Some(role) = roles.iter().find(|role| !is_role(role)) {
+            return Err(NodeError::Role { role: role.clone() });
+        }
+        if self.lanes > LANES_MAX {
+            return Err(NodeError::Lanes { lanes: self.lanes });
+        }
+        if association.detector.heartbeat.is_zero() {
+            return Err(NodeError::Heartbeat);
+        }
+        if let Some(error) = self.register_error {
+            return Err(NodeError::Message(Box::new(error)));
+        }
+        limits.check().map_err(NodeError::Limits)?;
+        self.policy.check().map_err(NodeError::Policy)?;
+        let engine = self.engine.ok_or(NodeError::NoEngine)?;
+        let settings = HubSettings {
+            name: NodeName { system: system.to_owned(), node: name, cluster, roles },
+            association,
+            lanes: self.lanes,
+            outbox: OutboxLimits {
+                lane_bytes: limits.link_queue / usize::from(self.lanes),
+                batch_bytes: limits.batch,
+            },
+            limits,
+            policy: self.policy,
+            on_quarantine: self.on_quarantine,
+        };
+        Ok(CheckedNode { settings, registry: self.registry, engine })
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("name", &self.name)
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The reason why the node of a system cannot start: the [source](Error::source) of
+/// [`BuildError::Node`](crate::system::BuildError::Node).
+#[non_exhaustive]
+pub enum NodeError {
+    /// A name of a node or a cluster is none.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A role has a name that no role can have.
+    Role {
+        /// The role.
+        role: String,
+    },
+    /// The node has more lanes than there can be.
+    Lanes {
+        /// The number of lanes.
+        lanes: u8,
+    },
+    /// The interval between heartbeats is zero.
+    Heartbeat,
+    /// A type of message cannot be registered.
+    Message(Box<dyn Error + Send + Sync>),
+    /// A limit has a value that it cannot have.
+    Limits(LimitError),
+    /// The policy is none.
+    Policy(PolicyError),
+    /// The node has no engine.
+    NoEngine,
+    /// The engine cannot start.
+    Engine(EngineError),
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeError::Name { name } => write!(
+                f,
+                "{name:?} is no name of a node or a cluster: use 1 to 64 ASCII letters, digits, '_' and '-', the first of \
+                 them a letter or digit"
+            ),
+            NodeError::Role { role } => write!(
+                f,
+                "{role:?} is no role: use 1 to 64 ASCII letters, digits, '.', '_', ':' and '-', the first of them a letter \
+                 or digit"
+            ),
+            NodeError::Lanes { lanes } => write!(f, "{lanes} lanes: must be at most {LANES_MAX}"),
+            NodeError::Heartbeat => f.write_str("the heartbeat is 0: give an interval"),
+            NodeError::Message(error) => error.fmt(f),
+            NodeError::Limits(error) => error.fmt(f),
+            NodeError::Policy(error) => error.fmt(f),
+            NodeError::NoEngine => {
+                f.write_str("it has no engine: give it one by `Node::engine`, for example `InProcess::new()`")
+            }
+            NodeError::Engine(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for NodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            NodeError::Message(error) => Some(&**error),
+            NodeError::Limits(error) => Some(error),
+            NodeError::Policy(error) => Some(error),
+            NodeError::Engine(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+debug_by_display! { NodeError }

@@ -1,0 +1,146 @@
+//! The events of a node, for the event stream of its system.
+
+use crate::remote::association::{EndReason, Refusal};
+
+/// An event of this system's node, on the [event stream](crate::SystemRef::events).
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::remote::{InProcess, Node, NodeEvent};
+/// use std::sync::{Mutex, mpsc};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let network = InProcess::new();
+/// let n1 = System::builder("shop").node(Node::new("n1").engine(network.clone())).build()?;
+/// let n2 = System::builder("shop").node(Node::new("n2").engine(network)).build()?;
+/// let (sender, events) = mpsc::channel();
+/// let sender = Mutex::new(sender);
+/// let _subscription = n1.events().on(move |event: &NodeEvent| {
+///     let _ = sender.lock().expect("no panic").send(event.clone());
+/// });
+/// n1.remote().expect("a node was described").connect("n2");
+/// let up = events.iter().find(|event| matches!(event, NodeEvent::Up { .. }));
+/// let n2_uid = n2.remote().expect("a node was described").uid();
+/// assert_eq!(up, Some(NodeEvent::Up { node: "n2".into(), uid: n2_uid }));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeEvent {
+    /// Messages go both ways between this node and another from now on.
+    Up {
+        /// The name of the node.
+        node: String,
+        /// The UID of its start.
+        uid: u64,
+    },
+    /// The node has been silent for so long that it may be down.
+    Suspect {
+        /// The name of the node.
+        node: String,
+        /// The UID of its start.
+        uid: u64,
+    },
+    /// A node that was suspected was heard again.
+    Reachable {
+        /// The name of the node.
+        node: String,
+        /// The UID of its start.
+        uid: u64,
+    },
+    /// This start of the node is down for good: all that hung on it has ended.
+    Down {
+        /// The name of the node.
+        node: String,
+        /// The UID of its start.
+        uid: u64,
+        /// The cause.
+        reason: DownReason,
+    },
+    /// A node has declared this system down.
+    Quarantined {
+        /// The UID of the other node's start.
+        by: u64,
+    },
+    /// This system has taken a new UID, since a node had declared it down by the old one.
+    Rejoined {
+        /// The UID before.
+        old: u64,
+        /// The UID from now on.
+        new: u64,
+    },
+    /// The node refuses this one, which tries again each minute.
+    LinkRefused {
+        /// The name of the node.
+        node: String,
+        /// The cause.
+        reason: RefusalReason,
+    },
+    /// The engine is connected.
+    EngineUp,
+    /// The engine is not connected any more, and tries again.
+    EngineDown {
+        /// The cause, as the engine tells it.
+        why: String,
+    },
+}
+
+/// The cause of the end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DownReason {
+    /// The node was silent for too long.
+    Silent,
+    /// The node has ended, and has said so.
+    Goodbye,
+    /// The node was started again, with another UID.
+    NewUid,
+    /// The node does not keep to the protocol, or acknowledges nothing.
+    Fault,
+    /// One of both systems has declared the other one down.
+    Quarantined,
+}
+
+impl From<EndReason> for DownReason {
+    fn from(reason: EndReason) -> Self {
+        match reason {
+            EndReason::Silent => Self::Silent,
+            EndReason::Goodbye => Self::Goodbye,
+            EndReason::NewUid => Self::NewUid,
+            EndReason::Fault => Self::Fault,
+            EndReason::Quarantined => Self::Quarantined,
+        }
+    }
+}
+
+/// The cause of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The node is of another [cluster](crate::remote::Node::cluster).
+    Cluster,
+    /// Its system has another name.
+    System,
+    /// It speaks no version of the protocol that this node speaks.
+    Protocol,
+    /// It has the name of this node.
+    OwnName,
+    /// Another living system has the name of this node.
+    DuplicateName,
+    /// It could not read the greeting.
+    Invalid,
+}
+
+impl From<Refusal> for RefusalReason {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Cluster => Self::Cluster,
+            Refusal::System => Self::System,
+            Refusal::Protocol => Self::Protocol,
+            Refusal::OwnName => Self::OwnName,
+            Refusal::DuplicateName => Self::DuplicateName,
+            Refusal::Invalid => Self::Invalid,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The handle to the node of a system, and the part that the system keeps.
+
+use crate::core::extensions::Extension;
+use crate::core::ledger::Ledger;
+use crate::core::system::{SystemCore, SystemRef};
+use crate::remote::engine::Identity;
+use crate::remote::hub::Hub;
+use crate::remote::link_report::LinkReport;
+use crate::remote::node::{CheckedNode, Node, NodeError};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The node of a system, by [`SystemRef::remote`](crate::SystemRef::remote). A clone is a handle to the same node.
+#[derive(Clone)]
+pub struct Remote {
+    hub: Arc<Hub>,
+}
+
+impl SystemRef {
+    /// Returns the node of this system; `None` if [none was described](crate::SystemBuilder::node).
+    pub fn remote(&self) -> Option<Remote> {
+        self.core().hub().map(|hub| Remote { hub: hub.clone() })
+    }
+}
+
+impl SystemCore {
+    /// The hub of the node, if the system has one.
+    pub(crate) fn hub(&self) -> Option<&Arc<Hub>> {
+        self.extensions.get::<NodeSlot>().hub.as_ref()
+    }
+}
+
+impl Remote {
+    /// The name of the node.
+    pub fn node(&self) -> &str {
+        &self.hub.settings.name.node
+    }
+
+    /// The UID of this start of the system, which changes when the node [rejoins](Self::rejoin).
+    pub fn uid(&self) -> u64 {
+        self.hub.uid()
+    }
+
+    /// Begins a link to a node before the first message to it. When it is up,
+    /// [`NodeEvent::Up`](crate::remote::NodeEvent::Up) is published.
+    pub fn connect(&self, node: &str) {
+        self.hub.connect(node);
+    }
+
+    /// The accounts of all links: of those that have ended, the last 64, and then those that live.
+    pub fn links(&self) -> Vec<LinkReport> {
+        self.hub.links()
+    }
+
+    /// Takes a new UID: all that hangs on this node's links ends, at both sides, and links begin anew. Local actors live on.
+    pub fn rejoin(&self) {
+        self.hub.rejoin();
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("node", &self.node()).field("uid", &self.uid()).finish()
+    }
+}
+
+/// The place of the node in a system.
+#[derive(Default)]
+pub(crate) struct NodeSlot {
+    hub: Option<Arc<Hub>>,
+}
+
+/// A node whose engine is still to be started, when its system is complete.
+pub(crate) struct StartingNode {
+    engine: Box<dyn crate::remote::engine::Engine>,
+    hub: Arc<Hub>,
+}
+
+impl NodeSlot {
+    /// Checks the description of the node, and makes its hub.
+    pub(crate) fn make(node: Node, system: &str) -> Result<(Self, StartingNode), NodeError> {
+        let CheckedNode { settings, registry, engine } = node.check(system)?;
+        let hub = Hub::new(settings, registry);
+        Ok((Self { hub: Some(hub.clone()) }, StartingNode { engine, hub }))
+    }
+}
+
+impl StartingNode {
+    /// Starts the engine.
+    pub(crate) fn start(self, system: &SystemRef) -> Result<(), NodeError> {
+        let Self { engine, hub } = self;
+        let name = &hub.settings.name;
+        let identity = Identity { node: name.node.clone(), cluster: name.cluster.clone(), uid: hub.uid() };
+        hub.serve(system.core());
+        let fabric = engine.start(&identity, hub.clone()).map_err(NodeError::Engine)?;
+        hub.started(fabric);
+        Ok(())
+    }
+}
+
+impl Extension for NodeSlot {
+    fn stop(&self, until: Option<Instant>) {
+        if let Some(hub) = &self.hub {
+            hub.stop(until);
+        }
+    }
+
+    fn release(&self) {
+        if let Some(hub) = &self.hub {
+            hub.stop(Some(Instant::now()));
+        }
+    }
+
+    fn add_to_ledger(&self, ledger: &mut Ledger) {
+        if let Some(hub) = &self.hub {
+            hub.add_to_ledger(ledger);
+        }
+    }
+
+    fn node_name(&self) -> Option<&str> {
+        self.hub.as_ref().map(|hub| hub.settings.name.node.as_str())
+    }
+}
