@@ -58,7 +58,11 @@ impl<M: Send + 'static> ActorRef<M> {
         let (sent, put_off) = deferred_send::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped: its port would report `NoReply`.
-            ask::refuse(&mut ask, AskError::refused(&refused));
+            let error = match self.elsewhere() {
+                Some(_) => AskError::refused_for(self.dead_letter_reason(&refused)),
+                None => AskError::refused(&refused),
+            };
+            ask::refuse(&mut ask, error);
             self.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
