@@ -892,10 +892,10 @@ impl Hub {
                     self.fault(&link.peer, link.uid);
                 }
             }
-            ControlMessage::Credit(receipts) => {
-                if receipts.iter().any(|receipt| link.told(receipt).is_err()) {
-                    self.fault(&link.peer, link.uid);
-                }
+            ControlMessage::Credit(receipts)
+                if receipts.iter().any(|receipt| link.told(receipt).is_err()) =>
+            {
+                self.fault(&link.peer, link.uid);
             }
             ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
             ControlMessage::UnknownType { id } => {

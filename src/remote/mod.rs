@@ -75,6 +75,10 @@ pub(crate) mod ports; // the reply ports that were sent to others
 pub(crate) mod engine; // what carries frames between nodes
 #[cfg(feature = "remote")]
 pub(crate) mod peer_outbox; // an outbox as the engine sees it
+#[cfg(all(feature = "remote", feature = "testkit"))]
+#[doc(hidden)]
+pub mod fuzz_hooks; // functions for the fuzz targets of this repository
+
 #[cfg(feature = "remote")]
 pub(crate) mod in_process; // the engine for systems of one process
 #[cfg(feature = "remote")]
