@@ -12,6 +12,7 @@ pub(crate) trait Elsewhere: Any {
     fn uid(&self) -> u32;
 
     /// The value itself, for the feature whose recipient it is.
+    #[cfg(feature = "remote")]
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -12,6 +12,7 @@ use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::{ActorPath, PARENT, bad_character, elements, parse_uid};
 use crate::path::address::SystemAddress;
+#[cfg(feature = "remote")]
 use crate::path::canonical_path::check_selection_text;
 use crate::path::error::{PathError, PathFault};
 use crate::sync::HashSet;
@@ -147,6 +148,7 @@ impl Element {
                     _ if address == own || is_own && address.is_local() => (begin, None),
                     // To another node of this system's cluster, in the one form that paths have there.
                     (Some(_), Some(_)) if is_own => {
+                        #[cfg(feature = "remote")]
                         check_selection_text(text, begin)?;
                         (begin, Some(address))
                     }
