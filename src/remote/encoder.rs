@@ -141,9 +141,8 @@ fn in_scope<R, E: serde::ser::Error>(
     act: impl FnOnce(&mut Scope) -> Result<R, String>,
 ) -> Result<R, E> {
     let outcome = SCOPE.try_with(|scope| match &mut *scope.borrow_mut() {
-        Some(scope) => act(scope).map_err(|why| {
+        Some(scope) => act(scope).inspect_err(|why| {
             scope.fault.get_or_insert_with(|| Fault::Unsendable(why.clone()));
-            why
         }),
         None => Err(format!("{kind} is serialized only while it is sent to another node")),
     });

@@ -130,12 +130,12 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
+/// The position behind the address, the address of another node, and the elements.
+type ParsedSelection = (usize, Option<SystemAddress>, StdArc<[Element]>);
+
 impl Element {
     /// Returns the position of the first element, behind the address if there is one, and the elements.
-    fn parse_all(
-        text: &str,
-        system: impl FnOnce() -> SystemAddress,
-    ) -> Result<(usize, Option<SystemAddress>, StdArc<[Self]>), PathError> {
+    fn parse_all(text: &str, system: impl FnOnce() -> SystemAddress) -> Result<ParsedSelection, PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
         }
