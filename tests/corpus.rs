@@ -7,6 +7,9 @@ use std::path::Path;
 #[path = "../examples/logmill/calendar.rs"]
 mod calendar;
 #[allow(dead_code)] // as above
+#[path = "../pointsman-nats/src/codec.rs"]
+mod codec;
+#[allow(dead_code)] // as above
 #[path = "../examples/logmill/framing.rs"]
 mod framing;
 #[allow(dead_code)] // as above
@@ -52,6 +55,7 @@ targets! {
     #[cfg(feature = "net")]
     frames = frames_target "../fuzz/targets/frames.rs"
     framing = framing_target "../fuzz/targets/framing.rs"
+    nats_codec = nats_codec_target "../fuzz/targets/nats_codec.rs"
     path = path_target "../fuzz/targets/path.rs"
     #[cfg(feature = "remote")]
     policy = policy_target "../fuzz/targets/policy.rs"

@@ -78,6 +78,20 @@ pub struct Identity {
     pub uid: u64,
 }
 
+impl Identity {
+    /// Describes a node, for tests of engines: the node of a system describes itself.
+    ///
+    /// ```
+    /// use pointsman::remote::Identity;
+    ///
+    /// let identity = Identity::new("n1", "shop", 7);
+    /// assert_eq!((identity.node.as_str(), identity.cluster.as_str(), identity.uid), ("n1", "shop", 7));
+    /// ```
+    pub fn new(node: &str, cluster: &str, uid: u64) -> Self {
+        Self { node: node.to_owned(), cluster: cluster.to_owned(), uid }
+    }
+}
+
 /// The channel that a frame is published to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -14,8 +14,8 @@ use std::time::Duration;
 pub struct Recorder(Arc<Mutex<Vec<Log>>>);
 
 impl Recorder {
-    fn new(start: Start) -> Self {
-        Self(Arc::new(Mutex::new(vec![Log { start, events: Vec::new(), is_cut_off: false }])))
+    fn new(process: usize, start: Start) -> Self {
+        Self(Arc::new(Mutex::new(vec![Log { process, start, events: Vec::new(), is_cut_off: false }])))
     }
 
     pub fn note(&self, event: Event) {
@@ -28,10 +28,21 @@ impl Recorder {
         self.0.lock().expect("as above").last().expect("as above").start
     }
 
+    /// The UID that the node had first.
+    pub fn first(&self) -> Start {
+        self.0.lock().expect("as above").first().expect("as above").start
+    }
+
+    /// Whether the node has, or had, this UID.
+    pub fn was(&self, start: Start) -> bool {
+        self.0.lock().expect("as above").iter().any(|log| log.start == start)
+    }
+
     fn rejoined(&self, new: u64) {
         let start = Start { uid: new, ..self.start() };
-        let log = Log { start, events: Vec::new(), is_cut_off: false };
-        self.0.lock().expect("as above").push(log);
+        let mut logs = self.0.lock().expect("as above");
+        let process = logs[0].process;
+        logs.push(Log { process, start, events: Vec::new(), is_cut_off: false });
     }
 }
 
@@ -45,6 +56,14 @@ pub struct Member {
 impl Member {
     pub fn remote(&self) -> Remote {
         self.system.remote().expect("a node was described")
+    }
+}
+
+/// Returns the number of seeds of a simulation: that of `POINTSMAN_SIMULATIONS`, or the one that a gate has time for.
+pub fn seed_count(of_a_gate: u64) -> u64 {
+    match std::env::var("POINTSMAN_SIMULATIONS") {
+        Ok(count) => count.parse().expect("POINTSMAN_SIMULATIONS is a whole number"),
+        Err(_) => of_a_gate,
     }
 }
 
@@ -92,7 +111,7 @@ impl Cluster {
             .build();
         system.allow_running();
         let uid = system.remote().expect("a node was described").uid();
-        let recorder = Recorder::new(Start { node: node as u32, uid });
+        let recorder = Recorder::new(self.recorders.len(), Start { node: node as u32, uid });
         let notes = recorder.clone();
         // As long as the system.
         std::mem::forget(system.events().on(move |event: &NodeEvent| match event {
@@ -146,6 +165,8 @@ impl Cluster {
     pub fn advance(&self, by: Duration) {
         let members = self.members.iter().flatten();
         self.net.advance(by, members.map(|member| (member.name.as_str(), &member.system)));
+        // A notice waits three seconds for the messages before it, and then comes without them.
+        (0..self.members.len()).for_each(|node| self.net.unstall(&name_of(node)));
     }
 
     /// One fault, or its end, by chance.
@@ -165,8 +186,7 @@ impl Cluster {
             }
             5 => self.net.hold(&from, &to),
             6 | 7 => self.net.release(&from, &to),
-            8 => self.net.stall(&from),
-            9 => self.net.unstall(&from),
+            8 | 9 => self.net.stall(&from),
             10 => self.net.disconnect(&from),
             11 => self.net.reconnect(&from),
             12 => self.freeze(one),
@@ -196,7 +216,6 @@ impl Cluster {
                 self.start(one);
             }
             let name = name_of(one);
-            self.net.unstall(&name);
             self.net.reconnect(&name);
             for other in 0..count {
                 self.net.heal(&name, &name_of(other));

@@ -1,12 +1,9 @@
 //! Links under faults of each kind, by seed.
 
 use crate::checker::{Event, Log, Start, check};
-use crate::cluster::{Cluster, name_of};
+use crate::cluster::{Cluster, name_of, seed_count};
 use pointsman::testkit::TestSystem;
 use std::time::Duration;
-
-/// The number of runs. `POINTSMAN_SEED` makes it one.
-const SEEDS: u64 = 50;
 
 /// The logs, with a number for each UID in the order in which it comes.
 fn course(logs: &[Log]) -> Vec<String> {
@@ -70,7 +67,7 @@ fn one_seed_takes_one_course() {
 #[test]
 fn all_nodes_are_linked_again_when_the_network_has_healed() {
     let (mut logs, mut count) = (Vec::new(), 0);
-    for seed in TestSystem::seeds(SEEDS) {
+    for seed in TestSystem::seeds(seed_count(50)) {
         count += 1;
         eprintln!("seed {seed}");
         logs.extend(run(seed));
@@ -79,5 +76,5 @@ fn all_nodes_are_linked_again_when_the_network_has_healed() {
     let downs = logs.iter().flat_map(|log| &log.events).filter(|event| matches!(event, Event::Down { .. }));
     let (starts, downs) = (logs.len(), downs.count());
     eprintln!("{starts} starts, {downs} declared down");
-    assert!(count < SEEDS || starts as u64 > 3 * SEEDS && downs as u64 > SEEDS, "{starts} {downs}");
+    assert!(count < 50 || starts > 3 * count && downs > count, "{starts} {downs}");
 }

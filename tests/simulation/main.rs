@@ -5,4 +5,5 @@ mod checker;
 mod checker_faults;
 mod cluster;
 mod links;
+mod messages;
 mod random;

@@ -1,0 +1,10 @@
+//! Engines over real servers, and over servers that are made up and hostile.
+//!
+//! Tests that need `nats-server` say so and pass where it is not installed; `.ci/nats` installs it and demands it by
+//! `POINTSMAN_NATS_DEMANDED=1`.
+
+mod hostile;
+mod servers;
+mod support;
+#[cfg(feature = "tls")]
+mod tls;
