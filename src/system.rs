@@ -399,6 +399,8 @@ impl SystemBuilder {
     /// When the error returns, each worker has reported, and no thread is left.
     pub fn build(self) -> Result<System, BuildError> {
         let Self { settings, clock, polls_within, bad_pattern } = self;
+        #[cfg(all(feature = "config", feature = "remote"))]
+        let settings = crate::config::apply::apply_to_node(settings)?;
         #[cfg(feature = "config")]
         let printed = crate::config::print::Settings::of(&settings);
         check_sections(&settings.deployments, &settings.known_names())?;

@@ -93,11 +93,35 @@ pub(crate) fn apply(file: Said, mut settings: SystemSettings) -> Result<SystemSe
 
 /// Returns the settings of a node as files have changed them.
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) fn remote(known: &RemoteSettings, said: &toml::Table) -> Result<RemoteSettings, BuildError> {
     let remote = changed("remote", known, Section(said.clone()))?;
     remote.check().map_err(remote_error)?;
     Ok(remote)
+}
+
+/// Changes the node of the code as files say.
+#[cfg(feature = "remote")]
+pub(crate) fn apply_to_node(mut settings: SystemSettings) -> Result<SystemSettings, BuildError> {
+    let Some(node) = settings.node.take() else {
+        if settings.remote.is_empty() {
+            return Ok(settings);
+        }
+        let fault =
+            "the system has no node: describe one by `SystemBuilder::node`, with its engine and its messages";
+        return Err(BuildError::config_key("remote", fault));
+    };
+    // The node itself is checked when it starts.
+    let (node, changed) = if settings.remote.is_empty() {
+        let known = node.settings();
+        (node, known)
+    } else {
+        let changed = remote(&node.settings(), &settings.remote)?;
+        (node.with_settings(changed.clone()), changed)
+    };
+    settings.remote = toml::Table::try_from(changed)
+        .map_err(|error| BuildError::config_key("remote", error.to_string()))?;
+    settings.node = Some(node);
+    Ok(settings)
 }
 
 #[cfg(feature = "remote")]

@@ -139,7 +139,6 @@ pub(crate) fn parse_canonical(text: &str) -> Result<ActorPath, PathError> {
 }
 
 /// Checks the text of a selection, whose names begin at byte `begin`, behind the address.
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) fn check_selection_text(text: &str, begin: usize) -> Result<(), PathError> {
     check_canonical_selection(&text[begin..]).map_err(|fault| fault.in_text(text, begin))
 }

@@ -9,6 +9,8 @@ use crate::remote::limits::{LimitError, Limits};
 use crate::remote::outbox::OutboxLimits;
 use crate::remote::policy::{Policy, PolicyError, is_role};
 use crate::remote::registry::{RegisterError, Registry};
+#[cfg(feature = "config")]
+use crate::remote::settings::{DetectorKeys, RemoteSettings};
 use crate::remote::wire::Wire;
 use crate::sync::thread;
 use crate::util::debug_by_display::debug_by_display;
@@ -58,6 +60,8 @@ pub struct Node {
 
 /// The action of a system that another node has declared down. Between the two nothing passes any more by the UIDs that they had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum OnQuarantine {
     /// The system takes a new UID: all that hung on its links ends, local actors live on, and links begin anew.
@@ -167,6 +171,37 @@ impl Node {
     pub fn lanes(mut self, lanes: NonZeroU8) -> Self {
         self.lanes = lanes.get();
         self
+    }
+
+    /// Returns the settings that a file may change.
+    #[cfg(feature = "config")]
+    pub(crate) fn settings(&self) -> RemoteSettings {
+        let defaults = Self::new(&self.name);
+        RemoteSettings {
+            node: Some(self.name.clone()),
+            cluster: (self.cluster != defaults.cluster).then(|| self.cluster.clone()),
+            roles: (!self.roles.is_empty()).then(|| self.roles.clone()),
+            lanes: Some(self.lanes),
+            on_quarantine: (self.on_quarantine != defaults.on_quarantine).then_some(self.on_quarantine),
+            detector: DetectorKeys::of(&self.association),
+            limits: self.limits,
+            policy: self.policy.clone(),
+            nats: toml::Table::new(),
+        }
+    }
+
+    /// Takes the settings as a file has changed them.
+    #[cfg(feature = "config")]
+    pub(crate) fn with_settings(mut self, settings: RemoteSettings) -> Self {
+        let RemoteSettings { node, cluster, roles, lanes, on_quarantine, detector, limits, policy, nats: _ } =
+            settings;
+        self.name = node.unwrap_or(self.name);
+        self.cluster = cluster.unwrap_or(self.cluster);
+        self.roles = roles.unwrap_or(self.roles);
+        self.lanes = lanes.unwrap_or(self.lanes);
+        self.on_quarantine = on_quarantine.unwrap_or(self.on_quarantine);
+        self.association = detector.settings(self.association);
+        Self { limits, policy, ..self }
     }
 
     /// The name, for errors.

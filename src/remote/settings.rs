@@ -4,14 +4,12 @@
 //! error names the key; the rest by [`RemoteSettings::check`].
 
 use crate::path::address::is_node_name;
-use crate::remote::association::AssociationSettings;
+use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::detector::DetectorSettings;
 use crate::remote::limits::Limits;
+use crate::remote::node::OnQuarantine;
 use crate::remote::policy::{Policy, is_role};
 use std::time::Duration;
-
-/// The most lanes of an association.
-pub(crate) const LANES_MAX: u8 = 16;
 
 /// The settings of a node.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -48,19 +46,6 @@ pub(crate) struct RemoteSettings {
     pub(crate) nats: toml::Table,
 }
 
-/// The answer of a node that another one has declared down.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum OnQuarantine {
-    /// The node takes a new UID: all associations end, and begin anew. Its actors live on.
-    #[default]
-    Rejoin,
-    /// The node publishes an event, and nothing else.
-    Event,
-    /// The system runs its coordinated shutdown.
-    Stop,
-}
-
 /// The settings of the failure detector that were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -75,20 +60,33 @@ pub(crate) struct DetectorKeys {
 }
 
 impl DetectorKeys {
-    /// The settings of associations, with defaults for what was not given.
-    pub(crate) fn settings(&self) -> AssociationSettings {
+    /// The keys of these settings, as far as they are not the defaults.
+    pub(crate) fn of(settings: &AssociationSettings) -> Self {
+        let AssociationSettings { detector, down_after } = *settings;
         let defaults = AssociationSettings::default();
+        let other = |time: Duration, default: Duration| (time != default).then_some(time);
+        Self {
+            heartbeat: other(detector.heartbeat, defaults.detector.heartbeat),
+            acceptable_pause: other(detector.acceptable_pause, defaults.detector.acceptable_pause),
+            threshold: (detector.threshold != defaults.detector.threshold).then_some(detector.threshold),
+            down_after: other(down_after, defaults.down_after),
+        }
+    }
+
+    /// The settings that these keys make of others.
+    pub(crate) fn settings(&self, others: AssociationSettings) -> AssociationSettings {
         let detector = DetectorSettings {
-            heartbeat: self.heartbeat.unwrap_or(defaults.detector.heartbeat),
-            acceptable_pause: self.acceptable_pause.unwrap_or(defaults.detector.acceptable_pause),
-            threshold: self.threshold.unwrap_or(defaults.detector.threshold),
-            ..defaults.detector
+            heartbeat: self.heartbeat.unwrap_or(others.detector.heartbeat),
+            acceptable_pause: self.acceptable_pause.unwrap_or(others.detector.acceptable_pause),
+            threshold: self.threshold.unwrap_or(others.detector.threshold),
+            ..others.detector
         };
-        AssociationSettings { detector, down_after: self.down_after.unwrap_or(defaults.down_after) }
+        AssociationSettings { detector, down_after: self.down_after.unwrap_or(others.down_after) }
     }
 
     fn check_values(&self) -> Result<(), (&'static str, String)> {
-        let DetectorSettings { heartbeat, threshold, .. } = self.settings().detector;
+        let DetectorSettings { heartbeat, threshold, .. } =
+            self.settings(AssociationSettings::default()).detector;
         let least = Duration::from_millis(10);
         if heartbeat < least {
             return Err(("heartbeat", format!("it is {heartbeat:?}: must be at least {least:?}")));
@@ -104,8 +102,8 @@ impl DetectorKeys {
 
     fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_values()?;
-        let AssociationSettings { detector: DetectorSettings { heartbeat, .. }, down_after } =
-            self.settings();
+        let AssociationSettings { detector, down_after } = self.settings(AssociationSettings::default());
+        let heartbeat = detector.heartbeat;
         if down_after < heartbeat {
             let key = if self.down_after.is_some() { "down-after" } else { "heartbeat" };
             let fault = format!("down-after is {down_after:?}: must be at least heartbeat, {heartbeat:?}");
@@ -190,10 +188,13 @@ mod tests {
     use super::*;
     use crate::config::apply as config;
     use crate::config::apply::apply;
+    use crate::remote::in_process::InProcess;
+    use crate::remote::node::Node;
     use crate::remote::policy::{Incoming, NotAllowed};
     use crate::settings::build_error::BuildError;
     use crate::system::System;
     use crate::system_settings::SystemSettings;
+    use std::num::NonZeroU8;
 
     const ALL: &str = r#"
         [remote]
@@ -255,7 +256,8 @@ mod tests {
         assert_eq!((names, settings.lanes), (vec!["backend", "region:eu"], Some(2)));
         assert_eq!(settings.on_quarantine, Some(OnQuarantine::Stop));
         assert_eq!(settings.nats["deeper"]["insecure"], toml::Value::Boolean(false));
-        let AssociationSettings { detector, down_after } = settings.detector.settings();
+        let AssociationSettings { detector, down_after } =
+            settings.detector.settings(AssociationSettings::default());
         assert_eq!(
             (detector.heartbeat, detector.acceptable_pause),
             (Duration::from_secs(2), Duration::from_secs(5))
@@ -296,17 +298,53 @@ mod tests {
         for text in ["", "[remote]\n"] {
             let settings = read(text).unwrap();
             assert_eq!(settings, RemoteSettings::default());
-            assert_eq!(settings.detector.settings(), AssociationSettings::default());
+            assert_eq!(settings.detector, DetectorKeys::default());
         }
         let printed = System::builder("shop").build().unwrap().settings();
         assert!(!printed.contains("remote"), "{printed}");
     }
 
     #[test]
-    fn settings_that_are_printed_are_read_as_they_were_and_changed_key_by_key() {
-        let system = System::builder("shop").config(ALL).unwrap().build().unwrap();
+    fn settings_that_are_printed_are_read_as_they_were() {
+        let node = Node::new("code").engine(InProcess::new()).lanes(NonZeroU8::new(3).unwrap());
+        let system = System::builder("shop").node(node).config(ALL).unwrap().build().unwrap();
+        assert_eq!(system.remote().map(|remote| remote.node().to_owned()).as_deref(), Some("n1"));
         let printed = system.settings();
         assert_eq!(read(&printed).unwrap(), read(ALL).unwrap(), "{printed}");
+        // What the code says, and no file, is printed too.
+        let node =
+            Node::new("code").engine(InProcess::new()).cluster("shop").down_after(Duration::from_secs(11));
+        let printed = System::builder("shop").node(node).build().unwrap().settings();
+        let settings = read(&printed).unwrap();
+        assert_eq!((settings.node.as_deref(), settings.cluster.as_deref()), (Some("code"), Some("shop")));
+        assert_eq!(settings.detector.down_after, Some(Duration::from_secs(11)));
+    }
+
+    #[test]
+    fn a_file_changes_the_settings_of_the_code_and_is_at_fault_without_a_node() {
+        let error = System::builder("shop").config(ALL).unwrap().build().unwrap_err();
+        assert!(error.to_string().contains("`remote`: the system has no node"), "{error}");
+        let node = Node::new("n9")
+            .roles(["a"])
+            .limits(Limits::new().depth(9))
+            .detector(DetectorSettings::new().window(7).threshold(3.0))
+            .on_quarantine(OnQuarantine::Event);
+        let file =
+            "[remote]\nroles = [\"b\"]\n[remote.limits]\nbatch = 2048\n[remote.detector]\nthreshold = 4.0";
+        let said = apply(config::read(file).unwrap(), SystemSettings::new("shop")).unwrap().remote;
+        let changed = config::remote(&node.settings(), &said).unwrap();
+        let node = node.with_settings(changed).engine(InProcess::new());
+        let settings = node.check("shop").unwrap().settings;
+        assert_eq!((settings.name.node.as_str(), &settings.name.roles[..]), ("n9", &["b".to_owned()][..]));
+        assert_eq!(
+            (settings.limits, settings.on_quarantine),
+            (Limits::new().depth(9).batch(2048), OnQuarantine::Event)
+        );
+        assert_eq!(settings.association.detector, DetectorSettings::new().window(7).threshold(4.0));
+    }
+
+    #[test]
+    fn a_later_file_changes_an_earlier_one_key_by_key() {
         let first = apply(config::read(ALL).unwrap(), SystemSettings::new("shop")).unwrap();
         let second = "[remote]\nlanes = 3\n[remote.limits]\ndepth = 8\n[remote.policy]\npaths = []";
         let both = apply(config::read(second).unwrap(), first).unwrap();

@@ -133,6 +133,8 @@ pub struct Account {
 /// The log of one start of a node.
 #[derive(Debug, Clone)]
 pub struct Log {
+    /// The number of the process. A process whose node takes a new UID has a log for each.
+    pub process: usize,
     pub start: Start,
     pub events: Vec<Event>,
     /// The process was killed: what it would have told later is unknown.
@@ -207,9 +209,18 @@ pub fn check(logs: &[Log]) -> Vec<Violation> {
     history.violations.into_iter().collect()
 }
 
-impl History<'_> {
+impl<'l> History<'l> {
     fn violation(&mut self, promise: &'static str, text: impl Into<String>) {
         self.violations.insert(Violation { promise, text: text.into() });
+    }
+
+    /// The logs of each process, in their order.
+    fn processes(&self) -> Vec<Vec<&'l Log>> {
+        let mut processes: BTreeMap<usize, Vec<&'l Log>> = BTreeMap::new();
+        for log in self.logs {
+            processes.entry(log.process).or_default().push(log);
+        }
+        processes.into_values().collect()
     }
 
     fn log(&self, start: Start) -> Option<&Log> {
@@ -361,16 +372,16 @@ impl History<'_> {
 
     /// D9.
     fn ends(&mut self) {
-        for log in self.logs {
+        for logs in self.processes() {
             let mut told: BTreeSet<(Incarnation, Incarnation)> = BTreeSet::new();
-            for event in &log.events {
+            for event in logs.iter().flat_map(|log| &log.events) {
                 match *event {
                     Event::Terminated { watcher, target, node_down } => {
                         told.insert((watcher, target));
                         // Messages that a node refuses, since the actor has ended there, are not missing.
                         if !node_down && self.is_lossless(target.start, watcher.start) {
                             let pair = (target, watcher);
-                            let before = delivered_before(log, event, pair);
+                            let before = delivered_before(&logs, event, pair);
                             let sent = self.accepted.get(&pair).cloned().unwrap_or_default();
                             let missing: Vec<u64> = sent.difference(&before).copied().collect();
                             if !missing.is_empty() {
@@ -403,10 +414,10 @@ impl History<'_> {
                 _ => None,
             })
             .collect();
-        for log in self.logs {
+        for logs in self.processes() {
             // Whether the watch stands.
             let mut watches: BTreeMap<(Incarnation, Incarnation), bool> = BTreeMap::new();
-            for event in &log.events {
+            for event in logs.iter().flat_map(|log| &log.events) {
                 match *event {
                     Event::Watched { watcher, target } => _ = watches.insert((watcher, target), true),
                     Event::Unwatched { watcher, target } => _ = watches.insert((watcher, target), false),
@@ -424,8 +435,12 @@ impl History<'_> {
             }
             let left = watches.into_iter().filter(|(_, stands)| *stands).map(|(watch, _)| watch);
             for (watcher, target) in left.collect::<Vec<_>>() {
-                let is_over = ended.contains(&target) || self.downs.contains(&(log.start, target.start));
-                if is_over && !log.is_cut_off && !ended.contains(&watcher) {
+                // A node that takes a new UID has lost all others.
+                let has_rejoined = logs.last().is_some_and(|last| last.start != watcher.start);
+                let is_down = self.downs.contains(&(watcher.start, target.start));
+                let is_over = ended.contains(&target) || is_down || has_rejoined;
+                let is_cut_off = logs.iter().any(|log| log.is_cut_off);
+                if is_over && !is_cut_off && !ended.contains(&watcher) {
                     self.violation("D8", format!("{watcher} was never told of the end of {target}"));
                 }
             }
@@ -512,9 +527,9 @@ impl History<'_> {
     }
 }
 
-/// The numbers of a pair that the log has before an event.
-fn delivered_before(log: &Log, event: &Event, pair: Pair) -> BTreeSet<u64> {
-    let before = log.events.iter().take_while(|other| !std::ptr::eq(*other, event));
+/// The numbers of a pair that the logs have before an event.
+fn delivered_before(logs: &[&Log], event: &Event, pair: Pair) -> BTreeSet<u64> {
+    let before = logs.iter().flat_map(|log| &log.events).take_while(|other| !std::ptr::eq(*other, event));
     before
         .filter_map(|event| match *event {
             Event::Delivered { from, to, number, .. } if (from, to) == pair => Some(number),

@@ -25,7 +25,8 @@ fn actor(node: u32, place: u32) -> Incarnation {
 
 impl Model {
     fn run(seed: u64, lossy: bool) -> Vec<Log> {
-        let log = |node| Log { start: start(node), events: Vec::new(), is_cut_off: false };
+        let log =
+            |node| Log { process: node as usize, start: start(node), events: Vec::new(), is_cut_off: false };
         let mut model = Self {
             logs: [log(0), log(1)],
             queues: Default::default(),

@@ -1,5 +1,9 @@
 //! Nodes of a cluster, simulated by seed and virtual time, and the checker of their histories.
+#![cfg(feature = "remote")]
 
 mod checker;
 mod checker_faults;
+mod cluster;
+mod links;
+mod messages;
 mod random;
