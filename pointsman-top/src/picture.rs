@@ -18,7 +18,7 @@ const PALETTE: [u32; 16] = [
 ];
 
 /// The widths of the hatches over shades, by which they are told apart without their colours.
-const HATCHES: [f64; 3] = [0.6, 1.3, 2.6];
+const HATCHES: [f64; 3] = [0.4, 0.9, 1.7];
 
 /// How a cell looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
