@@ -17,6 +17,9 @@ const PALETTE: [u32; 16] = [
     0xff_7b86, 0x98_d89b, 0xff_d68f, 0x80_c4ff, 0xe0_9cf2, 0x7c_d6e1, 0xff_ffff,
 ];
 
+/// The widths of the hatches over shades, by which they are told apart without their colours.
+const HATCHES: [f64; 3] = [0.4, 0.9, 1.7];
+
 /// How a cell looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Look {
@@ -42,6 +45,14 @@ pub fn svg(buffer: &Buffer, title: &str) -> String {
         escaped(title),
         hex(BACKGROUND),
     );
+    for (number, width) in HATCHES.iter().enumerate() {
+        let _ = writeln!(
+            svg,
+            "<pattern id=\"h{number}\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\"><path \
+             d=\"M-1,1l2,-2M0,4l4,-4M3,5l2,-2\" stroke=\"{}\" stroke-width=\"{width}\"/></pattern>",
+            hex(BACKGROUND),
+        );
+    }
     for y in area.top()..area.bottom() {
         let row: Vec<&Cell> = (area.left()..area.right()).map(|x| &buffer[(x, y)]).collect();
         let top = MARGIN + f64::from(y - area.top()) * CELL_HEIGHT;
@@ -80,29 +91,29 @@ fn draw_backgrounds(row: &[&Cell], top: f64, svg: &mut String) {
     }
 }
 
-/// The part of a cell that a sign fills, from below, and how densely.
-fn block(symbol: &str) -> Option<(f64, f64)> {
-    let (part, density) = match symbol {
-        "▁" => (0.125, 1.0),
-        "▂" => (0.25, 1.0),
-        "▃" => (0.375, 1.0),
-        "▄" => (0.5, 1.0),
-        "▅" => (0.625, 1.0),
-        "▆" => (0.75, 1.0),
-        "▇" => (0.875, 1.0),
-        "█" => (1.0, 1.0),
-        "▓" => (1.0, 0.85),
-        "▒" => (1.0, 0.6),
-        "░" => (1.0, 0.4),
+/// The part of a cell that a sign fills, from below, and the hatch over it.
+fn block(symbol: &str) -> Option<(f64, Option<usize>)> {
+    let (part, hatch) = match symbol {
+        "▁" => (0.125, None),
+        "▂" => (0.25, None),
+        "▃" => (0.375, None),
+        "▄" => (0.5, None),
+        "▅" => (0.625, None),
+        "▆" => (0.75, None),
+        "▇" => (0.875, None),
+        "█" => (1.0, None),
+        "▓" => (1.0, Some(0)),
+        "▒" => (1.0, Some(1)),
+        "░" => (1.0, Some(2)),
         _ => return None,
     };
-    Some((part, density))
+    Some((part, hatch))
 }
 
 fn draw_blocks(row: &[&Cell], top: f64, svg: &mut String) {
     let mut at = 0;
     while at < row.len() {
-        let Some((part, density)) = block(row[at].symbol()) else {
+        let Some((part, hatch)) = block(row[at].symbol()) else {
             at += 1;
             continue;
         };
@@ -111,11 +122,12 @@ fn draw_blocks(row: &[&Cell], top: f64, svg: &mut String) {
         let length = row[at..].iter().take_while(same).count();
         let (x, width, height) = (x_of(at), length as f64 * CELL_WIDTH, part * CELL_HEIGHT);
         let y = top + CELL_HEIGHT - height;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{}\" fill-opacity=\"{density}\"/>",
-            hex(color)
-        );
+        for fill in [Some(hex(color)), hatch.map(|hatch| format!("url(#h{hatch})"))].into_iter().flatten() {
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>"
+            );
+        }
         at += length;
     }
 }
@@ -239,14 +251,26 @@ mod tests {
         buffer.set_string(0, 0, "▄▄", Style::new().fg(Color::Indexed(196)));
         buffer.set_string(3, 0, " ", Style::new().add_modifier(Modifier::REVERSED));
         let svg = svg(&buffer, "");
-        let bar =
-            "<rect x=\"8\" y=\"16.5\" width=\"16\" height=\"8.5\" fill=\"#ff0000\" fill-opacity=\"1\"/>";
+        let bar = "<rect x=\"8\" y=\"16.5\" width=\"16\" height=\"8.5\" fill=\"#ff0000\"/>";
         assert!(
             svg.contains(bar)
                 && svg.contains("<rect x=\"32\" y=\"8\" width=\"8\" height=\"17\" fill=\"#d4d7dd\"/>"),
             "{svg}"
         );
         assert!(!svg.contains("<text"), "{svg}");
+    }
+
+    #[test]
+    fn shades_are_told_apart_without_colours() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+        buffer.set_string(0, 0, "░▒▓█", Style::new());
+        let svg = svg(&buffer, "");
+        for (number, x) in [(2, 8), (1, 16), (0, 24)] {
+            let hatch =
+                format!("<rect x=\"{x}\" y=\"8\" width=\"8\" height=\"17\" fill=\"url(#h{number})\"/>");
+            assert!(svg.contains(&hatch) && svg.contains(&format!("<pattern id=\"h{number}\"")), "{svg}");
+        }
+        assert_eq!(svg.matches("fill=\"url(").count(), 3, "{svg}");
     }
 
     #[test]

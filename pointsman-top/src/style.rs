@@ -28,7 +28,7 @@ pub struct Heat {
 pub fn heat(times_fair: f64) -> Heat {
     let (sign, color) = match times_fair {
         0.0 => ('·', Color::Indexed(240)),
-        x if x < 0.5 => ('░', Color::Indexed(25)),
+        x if x < 0.5 => ('░', Color::Indexed(33)),
         x if x < 1.5 => ('▒', Color::Indexed(35)),
         x if x < 2.5 => ('▓', Color::Indexed(214)),
         _ => ('█', Color::Indexed(196)),

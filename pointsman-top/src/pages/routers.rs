@@ -12,6 +12,7 @@ use crate::view::{Sort, View};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::{Line, Span};
 use std::cmp::Reverse;
 
 const COLUMNS: [Column; 10] = [
@@ -34,7 +35,14 @@ const TABLE_MAX: u16 = 8;
 const NAME: u16 = 20;
 const BESIDE: u16 = 32;
 
-const LEGEND: &str = "share of a routee: · none  ░ below half the fair one  ▒ fair  ▓ from 1.5 times  █ from 2.5 times the fair one";
+/// The shares that the legend explains, by the fair one.
+const LEGEND: [(f64, &str); 5] = [
+    (0.0, "none"),
+    (0.4, "below half the fair one"),
+    (1.0, "fair"),
+    (1.5, "from 1.5 times"),
+    (2.5, "from 2.5 times the fair one"),
+];
 
 /// The routers that are shown, in their order.
 pub fn rows<'m>(model: &'m Model, view: &View) -> Vec<&'m Router> {
@@ -96,8 +104,7 @@ pub fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) {
     let mut rest = Rect { y: area.y + table_height, height: area.height - table_height, ..area };
     let legend_height = u16::from(rest.height > 5);
     if legend_height > 0 {
-        let width = usize::from(area.width.saturating_sub(1));
-        buffer.set_stringn(area.x + 1, area.bottom() - 1, LEGEND, width, style::QUIET);
+        buffer.set_line(area.x + 1, area.bottom() - 1, &legend(), area.width.saturating_sub(1));
         rest.height -= 1;
     }
     for (router, skipped) in
@@ -120,6 +127,18 @@ pub fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) {
         rest.y += lines + 1;
         rest.height -= lines + 1;
     }
+}
+
+fn legend() -> Line<'static> {
+    let mut legend = Line::from(Span::styled("share of a routee:", style::QUIET));
+    for (times_fair, text) in LEGEND {
+        let heat = style::heat(times_fair);
+        let blanks = if times_fair == 0.0 { " " } else { "  " };
+        legend.push_span(Span::styled(blanks, Style::new()));
+        legend.push_span(Span::styled(heat.sign.to_string(), Style::new().fg(heat.color)));
+        legend.push_span(Span::styled(format!(" {text}"), style::QUIET));
+    }
+    legend
 }
 
 /// Draws the heatmap of a router; returns the lines that it takes.
