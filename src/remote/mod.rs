@@ -84,6 +84,8 @@ pub(crate) mod in_process; // the engine for systems of one process
 #[cfg(feature = "remote")]
 pub(crate) mod node; // the description of a node
 #[cfg(feature = "remote")]
+pub(crate) mod on_quarantine; // the reaction of a node that was declared down
+#[cfg(feature = "remote")]
 pub(crate) mod remote; // the handle to a node
 #[cfg(feature = "remote")]
 pub(crate) mod hub; // the associations of a node
@@ -128,9 +130,11 @@ pub use crate::remote::limits::{LimitError, Limits};
 #[cfg(feature = "remote")]
 pub use crate::remote::link_report::{LinkReport, LinkState};
 #[cfg(feature = "remote")]
-pub use crate::remote::node::{Node, NodeError, OnQuarantine};
+pub use crate::remote::node::{Node, NodeError};
 #[cfg(feature = "remote")]
 pub use crate::remote::node_event::{DownReason, NodeEvent, RefusalReason};
+#[cfg(feature = "remote")]
+pub use crate::remote::on_quarantine::OnQuarantine;
 #[cfg(feature = "remote")]
 pub use crate::remote::peer_outbox::PeerOutbox;
 #[cfg(feature = "remote")]

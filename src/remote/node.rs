@@ -6,6 +6,7 @@ use crate::remote::detector::DetectorSettings;
 use crate::remote::engine::{Engine, EngineError};
 use crate::remote::hub::HubSettings;
 use crate::remote::limits::{LimitError, Limits};
+use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::outbox::OutboxLimits;
 use crate::remote::policy::{Policy, PolicyError, is_role};
 use crate::remote::registry::{RegisterError, Registry};
@@ -56,21 +57,6 @@ pub struct Node {
     association: AssociationSettings,
     on_quarantine: OnQuarantine,
     lanes: u8,
-}
-
-/// The action of a system that another node has declared down. Between the two nothing passes any more by the UIDs that they had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "config", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum OnQuarantine {
-    /// The system takes a new UID: all that hung on its links ends, local actors live on, and links begin anew.
-    #[default]
-    Rejoin,
-    /// The system publishes [`NodeEvent::Quarantined`](crate::remote::NodeEvent::Quarantined), and does nothing else.
-    Event,
-    /// The system begins its [coordinated shutdown](crate::shutdown).
-    Stop,
 }
 
 /// The names by which a node is known.

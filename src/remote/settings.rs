@@ -7,7 +7,7 @@ use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::detector::DetectorSettings;
 use crate::remote::limits::Limits;
-use crate::remote::node::OnQuarantine;
+use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::policy::{Policy, is_role};
 use std::time::Duration;
 
