@@ -64,7 +64,8 @@ pub fn check(data: &[u8]) {
                 let mut expected: Vec<u32> =
                     known.values().filter(|known| known.peer == peer).map(|known| known.number).collect();
                 known.retain(|_, known| known.peer != peer);
-                (down.sort_unstable(), expected.sort_unstable());
+                down.sort_unstable();
+                expected.sort_unstable();
                 assert_eq!(down, expected);
             }
             (_, Some((token, _))) if which % 2 == 0 => {
