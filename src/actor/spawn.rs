@@ -219,7 +219,6 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         on_failure,
         own_home: home.own,
         class: class_of(&parent, name, checked.section, class),
-        standing: None,
     };
     let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
     let private = Private::new(checked.stash_capacity);
@@ -263,8 +262,8 @@ pub(crate) fn spawn_standing<A: Actor, F: Recipe<A>>(
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
     let home = place(&parent.core().system, Some(INTERNAL))?;
     let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
-    let special =
-        Special { own_home: home.own, standing: Some(Box::new(standing)), ..Special::of_name(None) };
+    let name = Some(SpecialName::StandsFor(Box::new(standing)));
+    let special = Special { own_home: home.own, ..Special::of_name(name) };
     let mailbox = || mailbox::Mailbox::unbounded(header);
     put_below::<A, F>(parent, None, mailbox, Some(special), Private::new(None), Guarded::new(recipe))
 }
@@ -279,8 +278,8 @@ fn put_below<A: Actor, F: Recipe<A>>(
     private: Private<A::Message>,
     recipe: Guarded<F>,
 ) -> Result<Held<A::Message>, SpawnError> {
-    let standing_uid = match &special {
-        Some(special) if F::IS_STAND_IN => special.standing.as_ref().and_then(|standing| standing.path.uid()),
+    let standing_uid = match special.as_ref().and_then(|special| special.name.as_ref()) {
+        Some(SpecialName::StandsFor(standing)) if F::IS_STAND_IN => standing.path.uid(),
         _ => None,
     };
     let uid = standing_uid.unwrap_or_else(|| parent.core().system.next_uid());

@@ -328,14 +328,15 @@ pub(crate) struct Special {
     pub own_home: Option<StdArc<OwnedPlacement>>,
     /// The class of the actor; `None`: that of its type.
     pub class: Option<ClassId>,
-    /// The actor elsewhere that this one stands for.
-    pub standing: Option<Box<Standing>>,
 }
 
 /// A name that is not generated.
 pub(crate) enum SpecialName {
     Given(Box<str>),
     EmptyRef(ActorPath),
+    /// The name is generated, and the actor stands for one elsewhere.
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone make stand-ins"))]
+    StandsFor(Box<Standing>),
 }
 
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
@@ -351,20 +352,18 @@ impl Special {
             on_failure: None,
             own_home: None,
             class: None,
-            standing: None,
         }
     }
 
     /// Returns whether an ordinary actor has the same settings, and needs none of these.
     fn is_ordinary(&self) -> bool {
-        let Self { name, routee_index, full, on_failure, own_home, class, standing } = self;
+        let Self { name, routee_index, full, on_failure, own_home, class } = self;
         name.is_none()
             && *routee_index == 0
             && *full == FullPolicy::Refuse
             && on_failure.is_none()
             && own_home.is_none()
             && class.is_none()
-            && standing.is_none()
     }
 }
 
@@ -406,7 +405,7 @@ impl ActorCore {
     /// The name of the actor among its siblings.
     pub(crate) fn name(&self) -> Name<'_> {
         match self.special.as_ref().and_then(|special| special.name.as_ref()) {
-            None => Name::Generated(self.number),
+            None | Some(SpecialName::StandsFor(_)) => Name::Generated(self.number),
             Some(SpecialName::Given(name)) => Name::Given(name),
             Some(SpecialName::EmptyRef(path)) => Name::EmptyRef(path),
         }
@@ -497,7 +496,10 @@ impl ActorCore {
 
     /// The actor elsewhere that this one stands for.
     pub(crate) fn standing(&self) -> Option<&Standing> {
-        self.special.as_ref()?.standing.as_deref()
+        match self.special.as_ref()?.name.as_ref()? {
+            SpecialName::StandsFor(standing) => Some(standing),
+            SpecialName::Given(_) | SpecialName::EmptyRef(_) => None,
+        }
     }
 
     pub(crate) fn path(&self) -> ActorPath {

@@ -43,8 +43,8 @@ pub enum SendError<M> {
     Unsendable {
         /// The message.
         message: M,
-        /// The cause.
-        why: String,
+        /// The cause. A boxed text, so that an error is no larger for it.
+        why: Box<str>,
     },
     /// A routing logic named a routee that does not exist.
     BadPick {

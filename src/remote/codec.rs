@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The levels of nesting that a body may have.
+/// The levels of nesting that a value may have, unless a setting says otherwise.
 pub(crate) const DEPTH_MAX: u32 = 64;
 
 /// The elements of lists and maps that a body may have beyond the number of its bytes: those of elements without a size.
@@ -109,8 +109,13 @@ pub(crate) fn encode<T: Serialize + ?Sized>(
 
 /// Decodes a value that has all these bytes.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    decode_within(bytes, DEPTH_MAX)
+}
+
+/// Decodes a value that has all these bytes, and at most so many levels.
+pub(crate) fn decode_within<T: DeserializeOwned>(bytes: &[u8], depth: u32) -> Result<T, DecodeError> {
     let elements = bytes.len() as u64 + EXTRA_ELEMENTS;
-    let budget = Budget::new(DEPTH_MAX, elements);
+    let budget = Budget::new(depth, elements);
     let run = || {
         let mut deserializer = postcard::Deserializer::from_bytes(bytes);
         let value = T::deserialize(Guarded::new(&mut deserializer, &budget))?;
@@ -119,7 +124,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError
     let outcome = catch_unwind(AssertUnwindSafe(run));
     // The user's code may have swallowed the error, so the fault is looked at first.
     let fault = budget.fault().map(|fault| match fault {
-        BudgetFault::Depth => DecodeError::TooDeep { max: DEPTH_MAX },
+        BudgetFault::Depth => DecodeError::TooDeep { max: depth },
         BudgetFault::Elements => DecodeError::TooManyElements { max: elements },
     });
     match outcome {
@@ -264,6 +269,9 @@ mod tests {
         let too_deep = Err(DecodeError::TooDeep { max: 64 });
         assert_eq!(decode::<Deep>(&deep(32)), too_deep);
         assert_eq!(decode::<Deep>(&deep(1_000_000)), too_deep);
+        // The depth is a setting.
+        assert!(decode_within::<Deep>(&deep(3), 7).is_ok());
+        assert_eq!(decode_within::<Deep>(&deep(3), 6), Err(DecodeError::TooDeep { max: 6 }));
 
         #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         enum List {

@@ -5,7 +5,7 @@ use crate::path::actor_path::ActorPath;
 use crate::path::address::is_node_name;
 use crate::path::canonical_path::check_canonical;
 use crate::remote::batch::Token;
-use crate::remote::codec::{DecodeError, decode};
+use crate::remote::codec::{DecodeError, decode_within};
 use crate::remote::encoder::WireRef;
 use crate::remote::link::Link;
 use crate::remote::reply_ports::{ImportedPort, Refused};
@@ -37,7 +37,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     let scope = Scope { link: link.clone(), ports };
     let outer = SCOPE.try_with(|current| current.borrow_mut().replace(scope)).unwrap_or(None);
     // It catches panics.
-    let decoded = decode::<T>(body);
+    // A limit is at most 128.
+    let decoded = decode_within::<T>(body, link.hub.settings.limits.depth as u32);
     let scope =
         SCOPE.try_with(|current| std::mem::replace(&mut *current.borrow_mut(), outer)).unwrap_or(None);
     let left = scope.into_iter().flat_map(|scope| scope.ports).flatten();

@@ -123,7 +123,9 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
             Pushed::Unfit(EncodeError::TooLarge { size, max }) => {
                 Err(SendError::TooLarge { message, size, max })
             }
-            Pushed::Unfit(EncodeError::Refused { why }) => Err(SendError::Unsendable { message, why }),
+            Pushed::Unfit(EncodeError::Refused { why }) => {
+                Err(SendError::Unsendable { message, why: why.into() })
+            }
             Pushed::Unfit(EncodeError::Panicked(payload)) => {
                 if let Some(system) = &self.system {
                     lost_in_panic::<M>(system.core(), far);

@@ -39,7 +39,9 @@ fn push<M: Wire>(link: &Arc<Link>, text: &str, message: M) -> Result<(), SendErr
         Pushed::Refused(PushError::Full { .. }) => Err(SendError::Full(message)),
         Pushed::Refused(PushError::Closed) => Err(SendError::Closed(message)),
         Pushed::Unfit(EncodeError::TooLarge { size, max }) => Err(SendError::TooLarge { message, size, max }),
-        Pushed::Unfit(EncodeError::Refused { why }) => Err(SendError::Unsendable { message, why }),
+        Pushed::Unfit(EncodeError::Refused { why }) => {
+            Err(SendError::Unsendable { message, why: why.into() })
+        }
         Pushed::Unfit(EncodeError::Panicked(payload)) => {
             if let Some(system) = link.hub.system() {
                 system.ledger().for_this_thread().dead_lettered(1);

@@ -138,10 +138,8 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Sets the most bytes of an encoded message that goes in one envelope; default 256 KiB.
+    /// Sets the most bytes of an encoded message; a send of a larger one is refused. Default 256 KiB.
     envelope "envelope" = 256 * KIB, KIB => FRAME_MAX - FRAME_REST;
-    /// Sets the most bytes of an encoded message; one beyond [`envelope`](Self::envelope) goes in fragments. Default 8 MiB.
-    large_message "large-message" = 8 * MIB, KIB => GIB;
     /// Sets the size in bytes at which a batch is sealed; default 16 KiB.
     batch "batch" = 16 * KIB, KIB => FRAME_MAX;
     /// Sets the most bytes that wait for one peer; a send beyond is refused as full. Default 4 MiB.
@@ -154,18 +152,8 @@ limits! {
     pending_asks "pending-asks" = 100_000, 1 => 1 << 24;
     /// Sets the most peers that this node is associated with; default 1024.
     associations "associations" = 1024, 1 => 65_536;
-    /// Sets the most names of nodes from which a greeting is remembered before they are peers; default 1024.
-    greeting_names "greeting-names" = 1024, 1 => 65_536;
     /// Sets the most actors of this node that one peer watches; default 100,000.
     watches_per_peer "watches-per-peer" = 100_000, 1 => 1 << 24;
-    /// Sets the most actors that one peer has deployed on this node; default 1024.
-    deployed_per_peer "deployed-per-peer" = 1024, 1 => 1 << 24;
-    /// Sets the most bytes of unfinished large messages from one peer; default 64 MiB.
-    reassembly "reassembly" = 64 * MIB, KIB => GIB;
-    /// Sets the most unfinished large messages from one peer; default 8.
-    reassembly_streams "reassembly-streams" = 8, 1 => 1024;
-    /// Sets the most keys under which this node registers actors; default 10,000.
-    registered_keys "registered-keys" = 10_000, 1 => 1 << 20;
     /// Sets the bytes of memory that a thread keeps for encoding its next message; default 64 KiB.
     scratch "scratch" = 64 * KIB, 0 => MIB;
     /// Sets the levels of nesting that an incoming message may have; default 64.
@@ -188,8 +176,6 @@ impl Limits {
         // A batch with the largest envelope has to fit into the window, or it would wait without end.
         let frame = (self.envelope + FRAME_REST).max(self.batch);
         let at_least = [
-            ("large-message", self.large_message, "envelope", self.envelope),
-            ("reassembly", self.reassembly, "large-message", self.large_message),
             ("link-queue", self.link_queue, "batch", self.batch),
             ("link-queue", self.link_queue, "envelope", self.envelope + FRAME_REST),
             ("receive-window", self.receive_window, "batch", 2 * self.batch),
@@ -217,7 +203,7 @@ mod tests {
     fn each_limit_has_its_key_and_is_checked_at_its_bounds_and_one_beyond() {
         let defaults = Limits::new();
         assert_eq!(defaults.check(), Ok(()));
-        assert_eq!(TABLE.len(), 16);
+        assert_eq!(TABLE.len(), 10);
         for (key, default, min, max) in TABLE.iter().copied() {
             assert!((min..=max).contains(&default), "{key}");
             assert_eq!(defaults.set(key, default), defaults);
@@ -244,16 +230,6 @@ mod tests {
         let limits = Limits::new();
         let below = |limits: Limits| limits.check().map_err(|error| error.to_string());
         for (wrong, right, text) in [
-            (
-                limits.large_message(256 * KIB - 1),
-                limits.large_message(256 * KIB),
-                "the limit large-message is 262143: must be at least 262144, for the limit envelope",
-            ),
-            (
-                limits.reassembly(8 * MIB - 1),
-                limits.reassembly(8 * MIB),
-                "the limit reassembly is 8388607: must be at least 8388608, for the limit large-message",
-            ),
             (
                 limits.batch(MIB).envelope(MIB - 9 * KIB).link_queue(MIB - 1),
                 limits.batch(MIB).envelope(MIB - 9 * KIB).link_queue(MIB),

@@ -13,7 +13,7 @@ use crate::remote::registry::{RegisterError, Registry};
 #[cfg(feature = "config")]
 use crate::remote::settings::{DetectorKeys, RemoteSettings};
 use crate::remote::wire::Wire;
-use crate::sync::thread;
+use crate::sync::{Mutex, thread};
 use crate::util::debug_by_display::debug_by_display;
 use std::error::Error;
 use std::fmt;
@@ -46,7 +46,8 @@ const LANES_DEFAULT_MAX: usize = 4;
 #[must_use = "a node starts with its system"]
 pub struct Node {
     name: String,
-    engine: Option<Box<dyn Engine>>,
+    /// Behind a lock, so that a description may be shared.
+    engine: Mutex<Option<Box<dyn Engine>>>,
     cluster: String,
     roles: Vec<String>,
     registry: Registry,
@@ -82,7 +83,7 @@ impl Node {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self {
             name: name.to_owned(),
-            engine: None,
+            engine: Mutex::new(None),
             cluster: "pointsman".to_owned(),
             roles: Vec::new(),
             registry: Registry::default(),
@@ -97,7 +98,7 @@ impl Node {
 
     /// Sets the engine that carries messages between nodes. Each node needs one.
     pub fn engine(mut self, engine: impl Engine) -> Self {
-        self.engine = Some(Box::new(engine));
+        self.engine = Mutex::new(Some(Box::new(engine)));
         self
     }
 
@@ -218,7 +219,8 @@ impl Node {
         }
         limits.check().map_err(NodeError::Limits)?;
         self.policy.check().map_err(NodeError::Policy)?;
-        let engine = self.engine.ok_or(NodeError::NoEngine)?;
+        let engine = self.engine.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let engine = engine.ok_or(NodeError::NoEngine)?;
         let settings = HubSettings {
             name: NodeName { system: system.to_owned(), node: name, cluster, roles },
             association,

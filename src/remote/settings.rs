@@ -214,19 +214,13 @@ mod tests {
         down-after = "20s"
         [remote.limits]
         envelope = 1024
-        large-message = 2048
         batch = 4096
         link-queue = 100000
         receive-window = 100001
         receive-total = 1000000
         pending-asks = 7
         associations = 8
-        greeting-names = 9
         watches-per-peer = 10
-        deployed-per-peer = 11
-        reassembly = 4000
-        reassembly-streams = 2
-        registered-keys = 12
         scratch = 0
         depth = 32
         [remote.policy]
@@ -265,19 +259,13 @@ mod tests {
         assert_eq!((detector.threshold, down_after), (12.5, Duration::from_secs(20)));
         let limits = Limits::new()
             .envelope(1024)
-            .large_message(2048)
             .batch(4096)
             .link_queue(100_000)
             .receive_window(100_001)
             .receive_total(1_000_000)
             .pending_asks(7)
             .associations(8)
-            .greeting_names(9)
             .watches_per_peer(10)
-            .deployed_per_peer(11)
-            .reassembly(4000)
-            .reassembly_streams(2)
-            .registered_keys(12)
             .scratch(0)
             .depth(32);
         assert_eq!(settings.limits, limits);

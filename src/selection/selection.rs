@@ -359,7 +359,7 @@ impl<M: Send + 'static> OwnRecipient<M> for NotRegistered {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
         let why =
             format!("{} is not registered at this node: `Node::message` registers it", type_name::<M>());
-        Err(SendError::Unsendable { message, why })
+        Err(SendError::Unsendable { message, why: why.into() })
     }
 
     fn system(&self) -> Option<SystemRef> {

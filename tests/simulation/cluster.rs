@@ -163,10 +163,16 @@ impl Cluster {
     }
 
     pub fn advance(&self, by: Duration) {
+        self.advance_net(by);
+        // A notice waits three seconds for the messages before it, and then comes without them. So what a full socket has kept
+        // back goes out before the next fault.
+        (0..self.members.len()).for_each(|node| self.net.unstall(&name_of(node)));
+        self.advance_net(Duration::ZERO);
+    }
+
+    fn advance_net(&self, by: Duration) {
         let members = self.members.iter().flatten();
         self.net.advance(by, members.map(|member| (member.name.as_str(), &member.system)));
-        // A notice waits three seconds for the messages before it, and then comes without them.
-        (0..self.members.len()).for_each(|node| self.net.unstall(&name_of(node)));
     }
 
     /// One fault, or its end, by chance.
@@ -194,15 +200,32 @@ impl Cluster {
             14 => self.crash(one),
             _ if self.members[one].is_none() => self.start(one),
             _ => {
-                let delay = Duration::from_micros(self.random.below(2_000))
-                    ..=Duration::from_millis(self.random.below(40));
-                let faults = LinkFaults::new()
-                    .delay(delay)
-                    .loss(self.random.below(50) as u32)
-                    .repetition(self.random.below(50) as u32)
-                    .overtaking(self.random.below(50) as u32);
-                let faults = if self.random.below(2) == 0 { faults.reorder_lanes() } else { faults };
+                let faults = self.any_faults();
                 self.net.link_faults(&from, &to, faults);
+            }
+        }
+    }
+
+    /// Faults of a link, by chance.
+    fn any_faults(&mut self) -> LinkFaults {
+        let least = Duration::from_micros(self.random.below(2_000));
+        let most = Duration::from_millis(2 + self.random.below(40));
+        let faults = LinkFaults::new()
+            .delay(least..=most)
+            .loss(self.random.below(50) as u32)
+            .repetition(self.random.below(300) as u32)
+            .overtaking(self.random.below(200) as u32);
+        if self.random.below(2) == 0 { faults.reorder_lanes() } else { faults }
+    }
+
+    /// Gives half of the links faults.
+    pub fn spoil_links(&mut self) {
+        for one in 0..self.members.len() {
+            for other in 0..self.members.len() {
+                let faults = self.any_faults();
+                if self.random.below(2) == 0 {
+                    self.net.link_faults(&name_of(one), &name_of(other), faults);
+                }
             }
         }
     }

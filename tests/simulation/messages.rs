@@ -367,6 +367,7 @@ impl Run {
 
 fn run(seed: u64) -> Vec<Log> {
     let mut run = Run::new(seed, 3);
+    run.cluster.spoil_links();
     for _ in 0..40 {
         for _ in 0..1 + run.cluster.random.below(40) {
             run.act();
