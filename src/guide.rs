@@ -10,6 +10,8 @@
 //! | [`tokio`]: actors beside an async runtime | [`telemetry`]: what a running system tells of itself | [`net`]: sockets of a service |
 //! | [`actix`]: from actix, with code before and after | [`elfo`]: system groups, for those who come from elfo | [`models`]: code of yours, checked by loom |
 //!
+//! The guide `remoting`, with the feature `remote`, tells how messages cross between nodes.
+//!
 //! Configuration and testing are told where their features are: in the modules `config` and `testkit`.
 
 #[doc = include_str!("guide/lifecycle.md")]
@@ -40,6 +42,10 @@ pub mod shutdown {}
 #[cfg(feature = "net")]
 #[doc = include_str!("guide/net.md")]
 pub mod net {}
+
+#[cfg(feature = "remote")]
+#[doc = include_str!("guide/remoting.md")]
+pub mod remoting {}
 
 #[doc = include_str!("guide/words.md")]
 pub mod words {}

@@ -49,12 +49,18 @@ macro_rules! targets {
 }
 
 targets! {
+    #[cfg(feature = "remote")]
+    batch = batch_target "../fuzz/targets/batch.rs"
     config = config_target "../fuzz/targets/config.rs"
     #[cfg(feature = "net")]
     frames = frames_target "../fuzz/targets/frames.rs"
     framing = framing_target "../fuzz/targets/framing.rs"
     nats_codec = nats_codec_target "../fuzz/targets/nats_codec.rs"
     path = path_target "../fuzz/targets/path.rs"
+    #[cfg(feature = "remote")]
+    policy = policy_target "../fuzz/targets/policy.rs"
+    #[cfg(feature = "remote")]
+    ports = ports_target "../fuzz/targets/ports.rs"
     #[cfg(feature = "console")]
     request = request_target "../fuzz/targets/request.rs"
     resp = resp_target "../fuzz/targets/resp.rs"

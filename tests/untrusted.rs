@@ -1,7 +1,8 @@
 //! Peers that nobody should trust, against the bound on memory that `src/net` states; and how others fare meanwhile.
 //!
-//! Elsewhere: a peer that sends and never reads (`it/net.rs`, `shardcache.rs`), one that pours (`it/net.rs`), no more
-//! file descriptors (`it/net.rs`), streams that are no frames (`corpus.rs`, `shardcache.rs`, the example `logmill`).
+//! The clients of the console are in `untrusted/console.rs`. Elsewhere: a peer that sends and never reads (`it/net.rs`,
+//! `shardcache.rs`), one that pours (`it/net.rs`), no more file descriptors (`it/net.rs`), streams that are no frames
+//! (`corpus.rs`, `shardcache.rs`, the example `logmill`).
 //!
 //! How others fare, each test prints with `--nocapture`; what it printed on a quiet machine, in an optimised build, is in
 //! `BENCHMARKS.md`.
@@ -18,6 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+#[path = "untrusted/console.rs"]
+mod console;
 
 /// Only failing tests wait for so long.
 const LONG: Duration = Duration::from_secs(60);

@@ -1,10 +1,10 @@
-//! A connection's actor: cuts lines out of the byte stream and sends them to the parsers.
+//! A connection's actor: cuts lines out of the byte stream and sends them to the entrance.
 //!
-//! It reads nothing while the mill has no room for a line: when all tickets are out, or when the parsers' queue is full
-//! and has handed a line back. The line stays here meanwhile, what comes behind it in the socket, and the sender waits.
+//! It reads nothing while the entrance has no room for its line: `send_when_room` sends the line as soon as there is room,
+//! and lets the actor know. What comes behind the line stays in the socket meanwhile, and the sender waits.
 
+use crate::books::{Books, Ticket};
 use crate::framing::{Framer, Step, Tail, Whole};
-use crate::gate::{Gate, Ticket};
 use crate::record::Fault;
 use pointsman::SendError;
 use pointsman::net::{Connection, ReadOutcome, Ready};
@@ -21,8 +21,8 @@ const QUIET: Duration = Duration::from_millis(100);
 /// What a connection's actor takes.
 pub enum IntakeMsg {
     Ready(Ready),
-    /// The mill has room again.
-    Room,
+    /// A line that waited for room is with the entrance, or there is none any more.
+    Sent(Result<(), SendError<Line>>),
     /// Look whether anything has come since the last time.
     Quiet,
     /// Read nothing more, and end.
@@ -35,7 +35,7 @@ impl From<Ready> for IntakeMsg {
     }
 }
 
-/// A line on its way to the parsers.
+/// A line on its way through the mill.
 pub struct Line {
     pub bytes: Vec<u8>,
     /// Why it is not worth parsing, if that is known.
@@ -57,10 +57,10 @@ pub struct Origin {
 
 /// What all connections share.
 pub struct Intake {
-    pub gate: Arc<Gate>,
+    pub books: Arc<Books>,
     /// So many connections have come.
     pub connections: AtomicU64,
-    pub parsers: ActorRef<Line>,
+    pub entrance: ActorRef<Line>,
     /// Longer lines are cut there.
     pub line_max: usize,
     /// Who goes on sending is cut off so long after a drain has begun.
@@ -75,8 +75,7 @@ pub struct Receiver {
     framer: Framer,
     /// How the stream stands behind what is read.
     tail: Tail,
-    /// A line that the parsers' queue had no room for.
-    held: Option<Line>,
+    /// Whether a line waits for room.
     is_waiting: bool,
     /// Whether the mill drains: what has arrived is read, and then the connection ends.
     drains: bool,
@@ -89,14 +88,13 @@ impl Receiver {
     pub fn new(connection: Connection, intake: Arc<Intake>) -> Self {
         let host = connection.peer_addr().map_or("local".to_owned(), |addr| addr.ip().to_string()).into();
         let number = 1 + intake.connections.fetch_add(1, Ordering::Relaxed);
-        intake.gate.books.connections.add(1);
+        intake.books.connections.add(1);
         Self {
             connection,
             origin: Arc::new(Origin { host, connection: number }),
             framer: Framer::new(intake.line_max),
             intake,
             tail: Tail::Open,
-            held: None,
             is_waiting: false,
             drains: false,
             is_lively: false,
@@ -105,63 +103,38 @@ impl Receiver {
     }
 
     /// Forwards what is there, reads once, and forwards that.
-    fn pump(&mut self, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
-        self.forward(ctx)?;
+    fn pump(&mut self, ctx: &mut Context<IntakeMsg>) {
+        self.forward(ctx);
         if !self.is_waiting && self.tail == Tail::Open {
             match self.connection.fill(READ_MAX) {
                 ReadOutcome::Read(count) => {
                     self.is_lively = true;
-                    self.intake.gate.books.bytes.add(count as u64);
+                    self.intake.books.bytes.add(count as u64);
                 }
-                ReadOutcome::Blocked => return Ok(()),
+                ReadOutcome::Blocked => return,
                 ReadOutcome::Eof => self.tail = Tail::Ended,
                 ReadOutcome::Closed(_) => self.tail = Tail::Broken,
             }
-            self.forward(ctx)?;
+            self.forward(ctx);
         }
         if !self.is_waiting && self.tail != Tail::Open {
             ctx.stop();
         }
-        Ok(())
     }
 
     /// Sends on each line that is whole, until there is none or no room for it.
-    fn forward(&mut self, ctx: &mut Context<IntakeMsg>) -> HandlerResult {
+    fn forward(&mut self, ctx: &mut Context<IntakeMsg>) {
         let received = SystemTime::now();
         while !self.is_waiting {
-            let line = match self.held.take() {
-                Some(line) => line,
-                None => match self.intake.gate.enter() {
-                    Some(ticket) => match self.next_line(ticket, received) {
-                        Some(line) => line,
-                        None => return Ok(()),
-                    },
-                    None => {
-                        self.wait(ctx);
-                        continue;
-                    }
-                },
-            };
-            match self.intake.parsers.try_tell(line) {
-                Ok(()) => {}
-                Err(SendError::Full(line)) => {
-                    self.held = Some(line);
-                    self.wait(ctx);
-                }
-                Err(error) => return Err(Failure::msg(format!("a line is lost: {error}"))),
-            }
+            let Some(line) = self.next_line(received) else { return };
+            self.is_waiting = !ctx.send_when_room(&self.intake.entrance, line, IntakeMsg::Sent);
+            self.intake.books.waits.add(u64::from(self.is_waiting));
         }
-        Ok(())
-    }
-
-    fn wait(&mut self, ctx: &Context<IntakeMsg>) {
-        self.is_waiting = self.intake.gate.wait(ctx.me());
-        self.intake.gate.books.waits.add(u64::from(self.is_waiting));
     }
 
     /// Cuts the next line out of what has been read.
-    fn next_line(&mut self, ticket: Ticket, received: SystemTime) -> Option<Line> {
-        let books = &self.intake.gate.books;
+    fn next_line(&mut self, received: SystemTime) -> Option<Line> {
+        let books = &self.intake.books;
         loop {
             match self.framer.next(self.connection.received(), self.tail) {
                 Step::Frame { frame, used } => {
@@ -177,18 +150,14 @@ impl Receiver {
                     let bytes = frame.bytes.to_vec();
                     self.connection.consume(used);
                     self.lines += 1;
-                    books.read.add(1);
-                    let (origin, number) = (self.origin.clone(), self.lines);
+                    let (origin, number, ticket) = (self.origin.clone(), self.lines, Ticket::new(books));
                     return Some(Line { bytes, fault, origin, number, received, ticket });
                 }
                 Step::Skip { used, empty_lines } => {
                     books.empty.add(empty_lines);
                     self.connection.consume(used);
                 }
-                Step::NeedMore => {
-                    ticket.unused();
-                    return None;
-                }
+                Step::NeedMore => return None,
             }
         }
     }
@@ -206,7 +175,10 @@ impl Actor for Receiver {
                     ctx.after(self.intake.drain_for, IntakeMsg::Cut);
                 }
             }
-            IntakeMsg::Room => self.is_waiting = false,
+            IntakeMsg::Sent(outcome) => {
+                self.is_waiting = false;
+                outcome.map_err(|error| Failure::msg(format!("a line is lost: {error}")))?;
+            }
             IntakeMsg::Quiet if self.is_lively || self.is_waiting => self.is_lively = false,
             IntakeMsg::Quiet | IntakeMsg::Cut => {
                 if self.tail == Tail::Open {
@@ -214,6 +186,7 @@ impl Actor for Receiver {
                 }
             }
         }
-        self.pump(ctx)
+        self.pump(ctx);
+        Ok(())
     }
 }

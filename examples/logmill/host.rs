@@ -4,8 +4,8 @@
 //! come for a while the actor retires, and the next line creates another. A line that comes just then is the first of the
 //! next actor, which begins when the former has ended and closed its window.
 
+use crate::books::{Books, Ticket};
 use crate::calendar;
-use crate::gate::{Gate, Ticket};
 use crate::record::Priority;
 use crate::sink::SinkMsg;
 use crate::stages::with_line_feed;
@@ -84,7 +84,7 @@ impl Window {
 #[derive(Clone)]
 pub struct Desk {
     pub sinks: ActorRef<SinkMsg>,
-    pub gate: Arc<Gate>,
+    pub books: Arc<Books>,
 }
 
 impl Desk {
@@ -94,14 +94,14 @@ impl Desk {
         window.lines += 1;
         window.bytes += bytes;
         window.by_severity[severity] += 1;
-        self.gate.books.aggregated.add(1);
+        self.books.aggregated.add(1);
         self.sinks.tell(SinkMsg::Line { json, key: host, ticket });
     }
 
     fn close(&self, host: &Arc<str>, window: &Window) -> HandlerResult {
         let json = window.json(host)?;
-        self.gate.books.windows.add(1);
-        self.gate.books.in_windows.add(window.lines);
+        self.books.windows.add(1);
+        self.books.in_windows.add(window.lines);
         self.sinks.tell(SinkMsg::Window { json, key: host.clone() });
         Ok(())
     }
@@ -118,7 +118,7 @@ pub struct Host {
 
 impl Host {
     pub fn new(name: Arc<str>, desk: Desk, window_len: Duration, idle_after: Duration) -> Self {
-        desk.gate.books.hosts.add(1);
+        desk.books.hosts.add(1);
         Self { name, desk, window_len, idle_after, window: None }
     }
 

@@ -1,12 +1,12 @@
 //! A syslog pipeline over TCP that loses nothing: lines of RFC 5424 and RFC 3164 in, NDJSON out.
 //!
 //! ```text
-//!                  one queue, bounded          in turn        an actor for each    by host, may block
-//!   socket ─▶ receiver ──┐    ┌─▶ parser ──┐  ┌─▶ enricher ──┐  ┌─▶ host ───┐      ┌─▶ sink ─▶ lines-0.ndjson
-//!   socket ─▶ receiver ──┼─▶▒▒┼─▶ parser ──┼──┼─▶ enricher ──┼──┼─▶ host ───┼──────┤            windows-0.ndjson
-//!   socket ─▶ receiver ──┘    └─▶ parser ─┬┘  └─▶ enricher ──┘  └─▶ … ──────┘      └─▶ sink ─▶ …
-//!        ▲                                └── what is no syslog, as it came ───────────▲  │
-//!        └─────────── room: half of the tickets are back ── gate ◀── tickets of written lines
+//!                     bounded       one queue            in turn        an actor for each   by host, may block
+//!   socket ─▶ receiver ──┐              ┌─▶ parser ──┐  ┌─▶ enricher ──┐  ┌─▶ host ───┐     ┌─▶ sink ─▶ lines-0.ndjson
+//!   socket ─▶ receiver ──┼▶▒▒ entrance ─┼─▶ parser ──┼──┼─▶ enricher ──┼──┼─▶ host ───┼─────┤            windows-0.ndjson
+//!   socket ─▶ receiver ──┘     ▲        └─▶ parser ─┬┘  └─▶ enricher ──┘  └─▶ … ──────┘     └─▶ sink ─▶ …
+//!                              │                    └── what is no syslog, as it came ──────────▲  │
+//!                              └─────────────── half of the places are free ◀── places of written lines
 //! ```
 //!
 //! ```text
@@ -18,11 +18,12 @@
 //!
 //! # What it shows
 //!
-//! - **Each line is accounted for**, by a ticket that goes with it through all stages (`gate.rs`): it is
+//! - **Each line is accounted for**, by a ticket that goes with it through all stages (`books.rs`): it is
 //!   written, parsed or as it came, or it is the one that a panic took down. The table at the end adds up,
 //!   and so does the ledger.
-//! - **Overload stops at the socket.** Tickets are limited, and the parsers' queue is bounded and hands back
-//!   what it has no room for. A connection without either reads nothing more, and TCP makes its sender wait.
+//! - **Overload stops at the socket.** The stages have so many places for lines. When all are taken, the entrance holds
+//!   until half of them are free (`ctx.hold`), and its mailbox, which is bounded, fills up. A connection whose line finds
+//!   no room there reads nothing more until the line is accepted (`ctx.send_when_room`), and TCP makes its sender wait.
 //! - **A panic costs one line.** Parsers are resumed; `--panic-every` makes them panic on purpose.
 //! - **SIGTERM drains** along the flow of data (`mill.rs`): the port closes; what has arrived is read; then each stage
 //!   handles what it has before the next one ends. Who still sends is cut off after `--drain`. What TCP holds beyond
@@ -41,15 +42,16 @@
 //!
 //! # Reading order
 //!
-//! `mill.rs` (the stages and how they end), `gate.rs` (tickets, and how connections wait), `connection.rs`,
+//! `mill.rs` (the stages and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
 //! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; then what knows nothing of actors: `framing.rs`
 //! (RFC 6587), `record.rs`, `rfc5424.rs`, `rfc3164.rs`, `calendar.rs`.
 
+mod books;
 mod calendar;
 mod connection;
+mod entrance;
 mod feed;
 mod framing;
-mod gate;
 mod host;
 mod mill;
 mod record;
@@ -61,8 +63,8 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
+use books::Books;
 use feed::{Sent, Style};
-use gate::Gate;
 use mill::{Mill, Settings};
 use pointsman::shutdown::ShutdownReport;
 use std::error::Error;
@@ -111,8 +113,8 @@ fn serve(settings: &Settings) -> Result<bool, Box<dyn Error>> {
     let mill = Mill::start(settings)?;
     mill.stop_on_signals()?;
     println!("logmill: listening on {}", mill.addr());
-    let (gate, report) = mill.wait()?;
-    Ok(print(&gate, &report))
+    let (books, report) = mill.wait()?;
+    Ok(print(&books, &report))
 }
 
 /// Sends itself lines, and looks whether all have arrived.
@@ -135,10 +137,9 @@ fn feed_and_drain(settings: &Settings) -> Result<bool, Box<dyn Error>> {
         sent.garbage += one.garbage;
     }
     mill.stop("everything is sent");
-    let (gate, report) = mill.wait()?;
+    let (books, report) = mill.wait()?;
     println!("{} lines in {:.2?}, a panic at every {OWN_PANIC_EVERY}th\n", sent.lines, began.elapsed());
-    let balanced = print(&gate, &report);
-    let books = &gate.books;
+    let balanced = print(&books, &report);
     assert_eq!(books.read.get(), sent.lines, "every line that was sent was read");
     assert_eq!(books.panicked.get(), sent.lines / OWN_PANIC_EVERY, "a panic costs its line");
     // A line at which a parser panicked may have been garbage.
@@ -147,9 +148,9 @@ fn feed_and_drain(settings: &Settings) -> Result<bool, Box<dyn Error>> {
 }
 
 /// Prints what became of all lines; whether all are accounted for, and none lost but to panics.
-fn print(gate: &Gate, report: &ShutdownReport) -> bool {
-    println!("{}\n{report}", gate.books);
-    gate.books.balance() && gate.books.lost.get() == 0 && report.ledger.balance() == 0
+fn print(books: &Books, report: &ShutdownReport) -> bool {
+    println!("{books}\n{report}");
+    books.balance() && books.lost.get() == 0 && report.ledger.balance() == 0
 }
 
 /// The settings; `None` if there are no arguments.

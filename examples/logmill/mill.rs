@@ -1,7 +1,8 @@
 //! The whole mill: its stages, how they are joined, and how they end one behind the other.
 
-use crate::connection::{Intake, Receiver};
-use crate::gate::Gate;
+use crate::books::Books;
+use crate::connection::{Intake, Line, Receiver};
+use crate::entrance::Entrance;
 use crate::host::{Desk, Host, HostMsg};
 use crate::sink::{self, Output, Sink, SinkMsg};
 use crate::stages::{Enricher, Parsed, Parser, Sabotage};
@@ -28,7 +29,7 @@ pub struct Settings {
     pub listen: String,
     /// Where the files go; it is made if it is not there.
     pub out: PathBuf,
-    /// So many lines are in the mill at most.
+    /// So many lines are in the stages at most. A quarter of that waits at the entrance, and a line at each connection.
     pub in_flight: usize,
     /// Longer lines are cut there, in bytes.
     pub line_max: usize,
@@ -69,7 +70,7 @@ impl Default for Settings {
 pub struct Mill {
     system: System,
     listener: Listener,
-    pub gate: Arc<Gate>,
+    pub books: Arc<Books>,
 }
 
 impl Mill {
@@ -97,7 +98,7 @@ impl Mill {
             .dispatcher("disk", Dispatcher::blocking().thread_range(1..=outputs.len().max(1)))
             .shutdown_phases(phases)
             .build()?;
-        let gate = Gate::new(settings.in_flight);
+        let books = Arc::<Books>::default();
 
         // From the end to the beginning, so that each stage knows the next.
         let sink_count = outputs.len();
@@ -115,7 +116,7 @@ impl Mill {
             .dispatcher("disk")
             .spawn()?;
 
-        let desk = Desk { sinks: sinks.to_ref(), gate: gate.clone() };
+        let desk = Desk { sinks: sinks.to_ref(), books: books.clone() };
         let hosts = system
             .group("hosts")
             .by_key(HostMsg::key, move |_, key| Host::new(key.clone(), desk.clone(), window, idle_after))
@@ -127,30 +128,35 @@ impl Mill {
             .on_failure(Strategy::resume())
             .spawn()?;
 
-        let (to, raw, books) = (enrichers.to_ref(), sinks.to_ref(), gate.clone());
+        let (to, raw, parser_books) = (enrichers.to_ref(), sinks.to_ref(), books.clone());
         let sabotage = Sabotage::new(settings.panic_every);
         let parsers = system
             .router("parsers")
             .balancing_pool(width, move |_| Parser {
                 enrichers: to.clone(),
                 sinks: raw.clone(),
-                gate: books.clone(),
+                books: parser_books.clone(),
                 sabotage: sabotage.clone(),
             })
-            .queue(Mailbox::bounded(gate.queue_capacity()).on_full(OverflowPolicy::Reject))
             // A parser keeps nothing from line to line, so there is nothing to make anew.
             .on_failure(Strategy::resume())
             .spawn()?;
 
-        let (connections, given, parsers_ref) = (AtomicU64::new(0), gate.clone(), parsers.to_ref());
-        let intake = Arc::new(Intake { gate: given, connections, parsers: parsers_ref, line_max, drain_for });
+        let (to, in_flight) = (parsers.to_ref(), settings.in_flight);
+        let entrance = system
+            .actor("entrance")
+            .mailbox(Mailbox::bounded(Entrance::room(in_flight)).on_full(OverflowPolicy::Reject))
+            .spawn(move || Entrance::new(to.clone(), in_flight))?;
+
+        let (connections, intake_books, to) = (AtomicU64::new(0), books.clone(), entrance.clone());
+        let intake = Arc::new(Intake { books: intake_books, connections, entrance: to, line_max, drain_for });
         let listener = system
             .listener("intake", SocketAddress::tcp(settings.listen.as_str()))
             .linger(drain_for)
             .spawn(move |connection, _| Receiver::new(connection, intake.clone()))?;
 
-        let mill = Mill { system, listener, gate };
-        mill.plan_end(drain_for + settings.write_for, parsers, enrichers, hosts, sinks)?;
+        let mill = Mill { system, listener, books };
+        mill.plan_end(drain_for + settings.write_for, entrance, parsers, enrichers, hosts, sinks)?;
         Ok(mill)
     }
 
@@ -158,7 +164,8 @@ impl Mill {
     fn plan_end(
         &self,
         drain_within: Duration,
-        parsers: Router<crate::connection::Line>,
+        entrance: ActorRef<Line>,
+        parsers: Router<Line>,
         enrichers: Router<Parsed>,
         hosts: Group<HostMsg, Arc<str>>,
         sinks: Router<SinkMsg>,
@@ -171,6 +178,7 @@ impl Mill {
             if report.is_complete() { Ok(()) } else { Err(Failure::msg(report.to_string())) }
         })?;
         shutdown.add_task(Phase::SERVICE_STOP, "drain the stages", move || {
+            entrance.graceful_stop(drain_within).wait()?;
             drain(&parsers)?;
             drain(&enrichers)?;
             hosts.terminate("the mill ends");
@@ -196,10 +204,10 @@ impl Mill {
     }
 
     /// Waits for the end, whoever begins it: a signal, or [`stop`](Self::stop).
-    pub fn wait(self) -> Result<(Arc<Gate>, ShutdownReport), Box<dyn Error>> {
+    pub fn wait(self) -> Result<(Arc<Books>, ShutdownReport), Box<dyn Error>> {
         let report = self.system.coordinated_shutdown().wait()?;
         self.system.shutdown(Duration::from_secs(10))?;
-        Ok((self.gate, report))
+        Ok((self.books, report))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The whole mill over loopback, with files in memory.
 
+use crate::books::{Books, Count};
+use crate::entrance::Entrance;
 use crate::feed::{self, Sent, Style};
-use crate::gate::{Books, Count};
 use crate::mill::{Mill, Settings};
 use crate::sink::Output;
 use serde_json::Value;
@@ -79,13 +80,13 @@ fn until(condition: impl Fn() -> bool) {
 }
 
 /// Ends a mill: its books, which balance, and those of its system, which do too.
-fn end(mill: Mill) -> Arc<crate::gate::Gate> {
+fn end(mill: Mill) -> Arc<Books> {
     mill.stop("the test is over");
-    let (gate, report) = mill.wait().unwrap();
+    let (books, report) = mill.wait().unwrap();
     assert_eq!(report.ledger.balance(), 0, "{report}");
-    assert!(gate.books.balance(), "{}", gate.books);
-    assert_eq!(gate.books.lost.get(), 0, "{}", gate.books);
-    gate
+    assert!(books.balance(), "{books}");
+    assert_eq!(books.lost.get(), 0, "{books}");
+    books
 }
 
 fn counts<const N: usize>(counts: [&Count; N]) -> [u64; N] {
@@ -99,8 +100,8 @@ fn each_line_of_each_style_is_in_the_file_once_and_in_a_window_once() {
     for feeder in feeders {
         assert_eq!(feeder.join().unwrap(), Sent { lines: 3000, garbage: 3 });
     }
-    let gate = end(mill);
-    let Books { read, written, parsed, unparsable, panicked, .. } = &gate.books;
+    let books = end(mill);
+    let Books { read, written, parsed, unparsable, panicked, .. } = &*books;
     assert_eq!(counts([read, written, parsed, unparsable, panicked]), [9000, 9000, 8991, 9, 0]);
     let rows = lines.rows();
     let numbers: BTreeSet<_> =
@@ -120,14 +121,15 @@ fn a_stuck_disk_stops_the_reading_of_sockets_and_loses_nothing() {
     let (mill, lines, _) = mill(&Settings { in_flight: 64, ..Settings::default() });
     lines.set(|disk| disk.is_stuck = true);
     let feeders = [Style::Old, Style::Counted].map(|style| feeder(mill.addr(), style, 2000));
-    until(|| counts([&mill.gate.books.connections, &mill.gate.books.waits]) == [2, 2]);
-    // Who found the parsers' queue full waits before all tickets are out.
-    let read = mill.gate.books.read.get();
-    assert!((mill.gate.queue_capacity() as u64..=64).contains(&read), "{read}: what the mill may hold");
-    assert_eq!(mill.gate.books.written.get(), 0);
+    // Each place is taken, the entrance holds with a line, its mailbox is full, and each connection waits with a line.
+    let full = 64 + 1 + Entrance::room(64) as u64 + 2;
+    until(|| mill.books.read.get() >= full);
+    assert_eq!((mill.books.read.get(), mill.books.connections.get()), (full, 2), "what the mill may hold");
+    assert!(mill.books.waits.get() >= 2);
+    assert_eq!(mill.books.written.get(), 0);
     lines.set(|disk| disk.is_stuck = false);
     feeders.into_iter().for_each(|feeder| assert_eq!(feeder.join().unwrap().lines, 2000));
-    assert_eq!(end(mill).books.written.get(), 4000);
+    assert_eq!(end(mill).written.get(), 4000);
     assert_eq!(lines.rows().len(), 4000);
 }
 
@@ -137,7 +139,7 @@ fn a_full_disk_is_tried_again_and_goes_on_in_the_middle_of_a_line() {
     lines.set(|disk| disk.failures = 1);
     windows.set(|disk| disk.failures = 1);
     feeder(mill.addr(), Style::New, 500).join().unwrap();
-    until(|| mill.gate.books.written.get() == 500);
+    until(|| mill.books.written.get() == 500);
     end(mill);
     assert_eq!(lines.rows().len(), 500);
 }
@@ -147,8 +149,8 @@ fn a_panic_costs_the_line_at_which_it_happens_and_no_other() {
     let (mill, lines, _) = mill(&Settings { panic_every: 400, ..Settings::default() });
     let feeders = [Style::Old, Style::New].map(|style| feeder(mill.addr(), style, 2000));
     feeders.into_iter().for_each(|feeder| assert_eq!(feeder.join().unwrap().lines, 2000));
-    let gate = end(mill);
-    assert_eq!(counts([&gate.books.read, &gate.books.panicked, &gate.books.written]), [4000, 10, 3990]);
+    let books = end(mill);
+    assert_eq!(counts([&books.read, &books.panicked, &books.written]), [4000, 10, 3990]);
     assert_eq!(lines.rows().len(), 3990);
 }
 
@@ -166,10 +168,10 @@ fn an_end_in_the_middle_of_load_accounts_for_each_line_that_was_read() {
             })
         })
         .collect();
-    until(|| mill.gate.books.read.get() > 5000);
-    let gate = end(mill);
+    until(|| mill.books.read.get() > 5000);
+    let books = end(mill);
     senders.into_iter().for_each(|sender| sender.join().unwrap());
-    assert_eq!(lines.rows().len() as u64, gate.books.written.get());
+    assert_eq!(lines.rows().len() as u64, books.written.get());
     assert!(TcpStream::connect(addr).is_err(), "the port is closed");
 }
 
@@ -180,7 +182,7 @@ fn who_has_connected_before_the_end_is_heard() {
         let mut stream = TcpStream::connect(mill.addr()).unwrap();
         writeln!(stream, "<13>{number}").unwrap();
     }
-    assert_eq!(end(mill).books.read.get(), 60);
+    assert_eq!(end(mill).read.get(), 60);
     let heard: BTreeSet<_> =
         lines.rows().iter().map(|row| row["message"].as_str().unwrap().to_owned()).collect();
     assert_eq!(heard, (0..60).map(|number| number.to_string()).collect());
@@ -194,14 +196,14 @@ fn hosts_that_come_and_go_all_the_time_lose_nothing() {
     let mut stream = TcpStream::connect(mill.addr()).unwrap();
     let mut sent = 0;
     // Until many hosts have ended and come again. The more hosts take turns, the longer each is idle.
-    while mill.gate.books.hosts.get() < 2000 {
+    while mill.books.hosts.get() < 2000 {
         sent += 1;
         let hosts = 1 + sent / 100 % 80;
         writeln!(stream, "<13>Oct 11 22:14:15 host-{} app: x", sent % hosts).unwrap();
-        until(|| mill.gate.books.written.get() + 8 > sent);
+        until(|| mill.books.written.get() + 8 > sent);
     }
-    let gate = end(mill);
-    assert_eq!(gate.books.written.get(), sent);
+    let books = end(mill);
+    assert_eq!(books.written.get(), sent);
     assert_eq!(lines.rows().len() as u64, sent);
     assert_eq!(windows.rows().iter().map(|window| window["lines"].as_u64().unwrap()).sum::<u64>(), sent);
 }
@@ -230,8 +232,8 @@ fn hostile_streams_harm_nobody_and_are_kept() {
     send(b"999999999 <13>never");
     send(b"\n\r\n\n");
     send(b"");
-    let gate = end(mill);
-    assert_eq!(counts([&gate.books.read, &gate.books.unparsable, &gate.books.empty]), [6, 4, 3]);
+    let books = end(mill);
+    assert_eq!(counts([&books.read, &books.unparsable, &books.empty]), [6, 4, 3]);
     let rows = lines.rows();
     assert_eq!(rows.iter().filter(|row| row["message"] == "after").count(), 2);
     let cut = rows.iter().filter(|row| row["unparsable"] == "expected the end of the line at byte 1000");
@@ -249,7 +251,7 @@ fn lines_that_trickle_in_leave_others_their_turn_and_are_read_once_they_end() {
         sent += feeder(mill.addr(), Style::New, 50).join().unwrap().lines;
     }
     // They are read while the slow ones are at it.
-    until(|| mill.gate.books.written.get() == sent);
+    until(|| mill.books.written.get() == sent);
     slow.iter_mut().for_each(|stream| stream.write_all(b"\n").unwrap());
     drop(slow);
     end(mill);

@@ -124,6 +124,7 @@ impl Coordinator {
         let (map, coordinator) = (self.map.clone(), ctx.me().clone());
         let shard = ctx
             .actor(&format!("shard-{id}"))
+            .class("shard")
             .spawn(move || Shard::new(id, map.clone(), coordinator.clone()))?;
         // A child just made is an actor, and not watched yet.
         let _ = ctx.watch(&shard);

@@ -14,6 +14,9 @@
 //! `tests/shardcache_hostile.rs` holds the server to both, and the script `hostile` beside this file lets such clients at a
 //! release build and prints what they made it hold.
 //!
+//! `--stats 127.0.0.1:9464` serves the statistics of the system (see [`pointsman::console`]): `/metrics` for Prometheus,
+//! for which `examples/prometheus` has rules; or for `pointsman-top`.
+//!
 //! It ends in order on ctrl-c, SIGTERM or `redis-cli shutdown`, and prints where every message went.
 //!
 //! # Beside redis-server
@@ -121,7 +124,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: shardcache [--port N] [--bind HOST] [--unix PATH] [--shards N] [--threads N] [--pin C,C,...]
-                  [--maxclients N] [--output-limit BYTES]";
+                  [--maxclients N] [--output-limit BYTES] [--stats HOST:PORT]";
 
 fn main() -> ExitCode {
     let settings = match parse(std::env::args().skip(1)) {
@@ -149,6 +152,9 @@ fn run(settings: Settings) -> Result<bool, Box<dyn Error>> {
     let signals = signals::Blocked::before_any_thread_starts();
     let server = Server::start(settings)?;
     println!("shardcache: serving on port {}", server.port());
+    if let Some(address) = server.stats_addr() {
+        println!("shardcache: statistics at http://{address}/");
+    }
     let shared = server.shared();
     std::thread::spawn(move || {
         signals.wait();
@@ -172,6 +178,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Settings>
         match argument.as_str() {
             "--port" => port = value()?.parse().map_err(|error| format!("--port: {error}"))?,
             "--bind" => host = value()?,
+            "--stats" => settings.stats = Some(value()?),
             "--unix" => settings.unix = Some(value()?.into()),
             "--shards" => settings.shards = value()?.parse().map_err(|error| format!("--shards: {error}"))?,
             "--threads" => {

@@ -10,11 +10,14 @@
 use crate::client::{Client, ClientMsg};
 use crate::command::{ServerInfo, Session};
 use crate::coordinator::{Coordinator, CoordinatorMsg, Generation};
+use pointsman::console::StatsServer;
 use pointsman::net::{Connection, ListenError, Listener, SocketAddress};
 use pointsman::prelude::*;
+use pointsman::telemetry::Telemetry;
 use pointsman::{Ledger, ShutdownError};
 use std::collections::HashMap;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -42,6 +45,8 @@ pub struct Settings {
     pub clients_max: usize,
     /// A client for which more bytes wait than this is cut off. A single reply that is longer is refused.
     pub output_max: usize,
+    /// Where the statistics of the system are served: `host:port`, of the loopback.
+    pub stats: Option<String>,
 }
 
 impl Default for Settings {
@@ -54,6 +59,7 @@ impl Default for Settings {
             pin: None,
             clients_max: 10_000,
             output_max: 1 << 30,
+            stats: None,
         }
     }
 }
@@ -63,6 +69,7 @@ pub struct Server {
     system: System,
     /// For TCP, and for the Unix socket if there is one.
     listeners: Vec<Listener>,
+    stats: Option<StatsServer>,
     ends: Receiver<bool>,
     shared: Arc<Shared>,
 }
@@ -221,7 +228,10 @@ impl Server {
         if let Some(cores) = &settings.pin {
             workers = workers.pin_to(cores.iter().copied());
         }
-        let system = System::builder("shardcache").dispatcher("default", workers).build()?;
+        // Times are sampled where there is a page to read them from.
+        let telemetry = if settings.stats.is_some() { Telemetry::sampled() } else { Telemetry::off() };
+        let system =
+            System::builder("shardcache").dispatcher("default", workers).telemetry(telemetry).build()?;
         let (end, ends) = mpsc::channel();
         let (first_generation, waits) = mpsc::channel::<()>();
         let shared = Arc::new(Shared {
@@ -249,11 +259,18 @@ impl Server {
             remove_if_abandoned(path);
             listeners.push(listen(&system, "unix", SocketAddress::unix(path), &shared)?);
         }
-        Ok(Self { system, listeners, ends, shared })
+        let address = shared.settings.stats.as_deref().map(SocketAddress::tcp);
+        let stats = address.map(|address| system.serve_stats(address)).transpose()?;
+        Ok(Self { system, listeners, stats, ends, shared })
     }
 
     pub fn port(&self) -> u16 {
         self.listeners.first().map_or(0, port_of)
+    }
+
+    /// Where the statistics are served, if they are.
+    pub fn stats_addr(&self) -> Option<SocketAddr> {
+        self.stats.as_ref().and_then(StatsServer::local_addr)
     }
 
     /// Connections whose sockets are not closed: those of clients, those that linger, and those that are told that there

@@ -4,12 +4,14 @@
 //! read as an address and as a selection, too. What must hold:
 //! - What is accepted and printed is read as it was; what is refused is refused where it stands.
 //! - Joining, going up and comparing are what they are for lists of names.
+//! - A path that is canonical has one text, is not longer or deeper than it may be, and is read by all as it is written.
 //! - A selection reaches whom a plain walk over the tree of names reaches.
 
 use pointsman::prelude::*;
 use pointsman::testkit::TestSystem;
 use pointsman::ActorPath;
 use pointsman::path::{PathError, PathFault, SystemAddress};
+use pointsman::remote::fuzz_hooks::{canonical, is_canonical_selection};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
@@ -34,6 +36,7 @@ pub fn check(data: &[u8]) {
     }
     for text in [first, second, third] {
         address(text);
+        one_form(text);
     }
     address_of_parts(first, second);
     STAGE.with(|stage| {
@@ -108,6 +111,29 @@ fn address(text: &str) {
             assert_eq!((path.address(), path.as_str()), (Some(&address), "/user/x"));
         }
         Err(error) => refused(text, &error),
+    }
+}
+
+fn one_form(text: &str) {
+    let lenient = text.parse::<ActorPath>();
+    match canonical(text) {
+        Ok(path) => {
+            assert_eq!((path.serialized().as_str(), Ok(&path)), (text, lenient.as_ref()));
+            let names: Vec<&str> = path.elements().collect();
+            assert!((1..=32).contains(&names.len()) && path.as_str().len() <= 1024);
+            assert!(path.uid().is_some() || names.iter().all(|name| !name.starts_with('$')));
+            assert!(is_canonical_selection(path.as_str()) || path.uid().is_some());
+        }
+        Err(error) => {
+            refused(text, &error);
+            // What is read leniently and refused here has another form, no name, or is too large.
+            if let Ok(path) = lenient {
+                let names = path.elements().count();
+                let is_generated = path.uid().is_none() && path.elements().any(|name| name.starts_with('$'));
+                let is_large = path.as_str().len() > 1024 || names > 32;
+                assert!(path.serialized() != text || names == 0 || is_generated || is_large, "{error}");
+            }
+        }
     }
 }
 

@@ -287,8 +287,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let waited_for = extras.stopping.remove(&child);
             if extras.watching.contains_key(&child) {
                 // The name is free before a watcher sees the notice.
-                let notice =
-                    crate::core::control::Terminated { actor: child.clone(), existence_confirmed: true };
+                let notice = crate::core::control::Terminated {
+                    actor: child.clone(),
+                    existence_confirmed: true,
+                    node_down: false,
+                };
                 self.core().count_notice();
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
@@ -552,6 +555,22 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
                 act(recipe, system);
             }
         });
+    }
+
+    /// Lets a stand-in pass control on to the actor that it stands for. Returns control that is for the stand-in itself.
+    pub(crate) fn pass_on(&mut self, control: Control) -> Option<Control> {
+        let core = self.core();
+        let has_ended = core.standing().is_some_and(|standing| standing.end.get().is_some());
+        let ends = has_ended || core.parent.as_ref().is_some_and(|parent| parent.core().is_told_to_stop());
+        let mut left = Some(control);
+        self.with_recipe(|recipe, _| left = left.take().and_then(|control| recipe.pass_on(control, ends)));
+        left
+    }
+
+    /// Tells a stand-in how many actors watch it.
+    pub(crate) fn watchers_changed(&mut self) {
+        let count = self.private(|private| private.extras.as_ref().map_or(0, |extras| extras.watchers.len()));
+        self.with_recipe(|recipe, _| recipe.watched_by(count));
     }
 
     pub(crate) fn parent_hooks(&self) -> Option<StdArc<dyn ChildHooks>> {

@@ -2,6 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
+use crate::core::control::Control;
 use crate::core::system::SystemCore;
 use crate::failure::Failure;
 
@@ -10,7 +11,22 @@ pub(crate) trait Recipe<A: Actor>: Send + 'static {
     /// Whether the parent tells the watchers of the actor's end, when the parent has finished with the actor.
     const IS_FOSTERED: bool = false;
 
+    /// Whether the actor stands for one in another system, to which the recipe passes control on.
+    const IS_STAND_IN: bool = false;
+
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
+
+    /// Passes control of a stand-in on. Returns control that is for the stand-in itself. `ends`: the actor that it stands for has
+    /// ended, or the parent of the stand-in ends. Never unwinds.
+    fn pass_on(&mut self, control: Control, ends: bool) -> Option<Control> {
+        let _ = ends;
+        Some(control)
+    }
+
+    /// Tells a stand-in the number of its watchers. Never unwinds.
+    fn watched_by(&mut self, watchers: usize) {
+        let _ = watchers;
+    }
 
     /// Tells the recipe the stage of the actor's life. Runs in the actor's turns, and never unwinds.
     fn reached_stage(&mut self, stage: LifeStage, system: &SystemCore) {

@@ -13,6 +13,8 @@ use crate::core::children::{ChildStart, Refusal};
 use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
+#[cfg(feature = "remote")]
+use crate::core::elsewhere::Standing;
 use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
@@ -217,6 +219,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
         on_failure,
         own_home: home.own,
         class: class_of(&parent, name, checked.section, class),
+        standing: None,
     };
     let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
     let private = Private::new(checked.stash_capacity);
@@ -250,6 +253,22 @@ pub(crate) fn spawn_default<A: Actor, F: Recipe<A>>(
     put_below::<A, F>(parent, None, mailbox, special, Private::new(None), recipe).map(Held::start)
 }
 
+/// Creates the stand-in of an actor elsewhere, under a generated name.
+#[cfg(feature = "remote")]
+pub(crate) fn spawn_standing<A: Actor, F: Recipe<A>>(
+    parent: Result<AnyActorRef, String>,
+    standing: Standing,
+    recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
+    let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
+    let home = place(&parent.core().system, Some(INTERNAL))?;
+    let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
+    let special =
+        Special { own_home: home.own, standing: Some(Box::new(standing)), ..Special::of_name(None) };
+    let mailbox = || mailbox::Mailbox::unbounded(header);
+    put_below::<A, F>(parent, None, mailbox, Some(special), Private::new(None), Guarded::new(recipe))
+}
+
 /// Makes the cell of an actor, and enters it with its parent.
 #[inline]
 fn put_below<A: Actor, F: Recipe<A>>(
@@ -260,7 +279,11 @@ fn put_below<A: Actor, F: Recipe<A>>(
     private: Private<A::Message>,
     recipe: Guarded<F>,
 ) -> Result<Held<A::Message>, SpawnError> {
-    let uid = parent.core().system.next_uid();
+    let standing_uid = match &special {
+        Some(special) if F::IS_STAND_IN => special.standing.as_ref().and_then(|standing| standing.path.uid()),
+        _ => None,
+    };
+    let uid = standing_uid.unwrap_or_else(|| parent.core().system.next_uid());
     // SAFETY: not a counted reference, but it is not dropped, and the cell, or `refuse`, keeps the parent alive.
     let owner = ManuallyDrop::new(unsafe { AnyActorRef::from_counted(parent.0) });
     // SAFETY: the cell holds the reference to its parent as long as it exists.

@@ -407,6 +407,13 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     }
 
     pub(crate) fn immediate(&mut self, message: Control) {
+        let message = match F::IS_STAND_IN {
+            true => match self.pass_on(message) {
+                Some(message) => message,
+                None => return,
+            },
+            false => message,
+        };
         let phase = self.phase();
         let ending = matches!(phase, Phase::Stopping | Phase::Draining);
         match message {
@@ -427,14 +434,22 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             Control::ChildStopped { child, watchers } => self.child_stopped(&child, &watchers),
             Control::Watch(watcher) => {
                 self.private(|private| private.extras().watchers.insert(watcher));
+                if F::IS_STAND_IN {
+                    self.watchers_changed();
+                }
             }
             // An actor that is watched already needs no further step.
             Control::Adopt(actor) => drop(self.ctx.watch(&actor)),
-            Control::Unwatch(watcher) => self.private(|private| {
-                if let Some(extras) = &mut private.extras {
-                    extras.watchers.remove(&watcher);
+            Control::Unwatch(watcher) => {
+                self.private(|private| {
+                    if let Some(extras) = &mut private.extras {
+                        extras.watchers.remove(&watcher);
+                    }
+                });
+                if F::IS_STAND_IN {
+                    self.watchers_changed();
                 }
-            }),
+            }
             // The next round of this turn finds the work.
             Control::Wakeup => {}
             // Always sent with a position; without a position it acts at once.
@@ -444,6 +459,11 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
 
     fn positioned(&mut self, control: Control) {
         match control {
+            Control::PoisonPill | Control::Kill if F::IS_STAND_IN => {
+                if let Some(control) = self.pass_on(control) {
+                    self.immediate(control);
+                }
+            }
             Control::PoisonPill => self.begin_stop(),
             Control::Kill => self.fail(Failure::killed(), None),
             // A child that ended just before it was watched; `child_stopped` gives the notice, when the child's name is

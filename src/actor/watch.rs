@@ -199,7 +199,13 @@ impl<M: Send + 'static> Context<M> {
 impl AnyActorRef {
     /// Tells this actor that another actor has ended. The notice takes its place behind the queued messages.
     pub(crate) fn notify_terminated(&self, actor: AnyActorRef, existence_confirmed: bool) {
-        let _ = self.send_positioned(Control::Terminated(Terminated { actor, existence_confirmed }));
+        let end = actor.core().standing().and_then(|standing| standing.end.get());
+        let notice = Terminated {
+            existence_confirmed: existence_confirmed && end.is_none_or(|end| end.existed),
+            node_down: end.is_some_and(|end| end.node_down),
+            actor,
+        };
+        let _ = self.send_positioned(Control::Terminated(notice));
     }
 }
 

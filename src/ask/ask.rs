@@ -182,7 +182,7 @@ impl<R: Send + 'static> Asker<R> {
         let (sent, put_off) = deferred_send::put_off(|| target.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped: its port would report `NoReply`.
-            refuse_pending(&mut pending, AskError::refused(&refused));
+            refuse_pending(&mut pending, target.ask_error(&refused));
             target.dead_letter(refused);
         }
         if let Some(put_off) = put_off {

@@ -7,6 +7,7 @@ use crate::ask::error::AskError;
 use crate::ask::reply::{ReplyTo, Request, RequestTo};
 use crate::core::actor_ref::{ActorRef, Target};
 use crate::core::deferred_send;
+use crate::core::error::SendError;
 
 impl<M: Send + 'static> ActorRef<M> {
     /// Sends a request and returns its answer on the way. The answer is a [`Future`] under any executor; a thread can
@@ -58,7 +59,7 @@ impl<M: Send + 'static> ActorRef<M> {
         let (sent, put_off) = deferred_send::put_off(|| self.send_putting_off(message));
         if let Err(refused) = sent {
             // Before the message is dropped: its port would report `NoReply`.
-            ask::refuse(&mut ask, AskError::refused(&refused));
+            ask::refuse(&mut ask, self.ask_error(&refused));
             self.dead_letter(refused);
         }
         if let Some(put_off) = put_off {
@@ -66,6 +67,15 @@ impl<M: Send + 'static> ActorRef<M> {
             ask::put_off(&mut ask, put_off.counted_by(self.system()));
         }
         ask
+    }
+
+    /// The error of an ask whose request was refused.
+    #[cold]
+    pub(crate) fn ask_error(&self, refused: &SendError<M>) -> AskError {
+        match self.elsewhere() {
+            Some(_) => AskError::refused_for(self.dead_letter_reason(refused)),
+            None => AskError::refused(refused),
+        }
     }
 
     pub(crate) fn ask_clock(&self) -> AskClock {

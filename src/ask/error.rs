@@ -90,6 +90,18 @@ pub enum AskError {
         /// The router.
         target: Option<Arc<ActorPath>>,
     },
+    /// The target is on another node, and that node is gone, or was started again. The request may have been handled.
+    PeerGone {
+        /// The target of the ask.
+        target: Option<Arc<ActorPath>>,
+    },
+    /// The target is on another node, and that node has refused the request, or the reply cannot come back.
+    Refused {
+        /// The cause.
+        by: RefusedBy,
+        /// The target of the ask.
+        target: Option<Arc<ActorPath>>,
+    },
     /// The wait was tried on a work-stealing worker thread, or in a turn on a calling-thread dispatcher. The other
     /// actors of that thread would stand still and perhaps never send the answer. The request was sent; its reply will
     /// be late.
@@ -106,6 +118,12 @@ impl AskError {
     /// with, and for replies that are made up in tests.
     pub const fn no_reply() -> Self {
         Self::NoReply { cause: NoReplyCause::Ignored, target: None }
+    }
+
+    /// [`Refused`](Self::Refused) by another node.
+    #[cfg(feature = "remote")]
+    pub(crate) const fn refused_by(by: RefusedBy) -> Self {
+        Self::Refused { by, target: None }
     }
 
     /// The error of a request whose last port is dropped now, on this thread.
@@ -139,6 +157,7 @@ impl AskError {
     pub(crate) const fn refused_for(reason: DeadLetterReason) -> Self {
         match reason {
             DeadLetterReason::NoRoutee => Self::no_routees(),
+            DeadLetterReason::NodeGone => Self::PeerGone { target: None },
             reason => Self::Undeliverable { reason, target: None },
         }
     }
@@ -170,6 +189,8 @@ impl AskError {
             | Self::Timeout { target, .. }
             | Self::Undeliverable { target, .. }
             | Self::NoRoutees { target }
+            | Self::PeerGone { target }
+            | Self::Refused { target, .. }
             | Self::AllFailed { target, .. } => target.as_deref(),
             Self::WouldBlockWorker | Self::NoTime | Self::Stalled => None,
         }
@@ -183,6 +204,8 @@ impl AskError {
             | Self::Timeout { target, .. }
             | Self::Undeliverable { target, .. }
             | Self::NoRoutees { target }
+            | Self::PeerGone { target }
+            | Self::Refused { target, .. }
             | Self::AllFailed { target, .. } => {
                 if target.is_none() {
                     *target = asked().filter(|path| *path != nowhere()).map(Arc::new);
@@ -195,7 +218,9 @@ impl AskError {
     /// The counter of an ask that ends with this error; none if the ask was never begun.
     pub(super) fn counter(&self) -> Option<AskCounter> {
         match self {
-            Self::NoReply { .. } | Self::AllFailed { .. } => Some(AskCounter::NoReply),
+            Self::NoReply { .. } | Self::AllFailed { .. } | Self::PeerGone { .. } | Self::Refused { .. } => {
+                Some(AskCounter::NoReply)
+            }
             Self::Timeout { .. } => Some(AskCounter::TimedOut),
             Self::Undeliverable { .. } | Self::NoRoutees { .. } => Some(AskCounter::Undeliverable),
             Self::WouldBlockWorker | Self::Stalled => Some(AskCounter::Cancelled),
@@ -257,6 +282,12 @@ impl fmt::Display for AskError {
                     more => write!(f, ", and {more} more"),
                 }
             }
+            Self::PeerGone { target } => write!(
+                f,
+                "no reply{}: its node is gone or was started again, and the request may have been handled",
+                Named("from", target)
+            ),
+            Self::Refused { by, target } => write!(f, "no reply{}: {by}", Named("from", target)),
             Self::WouldBlockWorker => f.write_str(
                 "waiting for a reply would block a work-stealing worker: let the answer arrive as a message \
                  (`ctx.ask`), or run the actor on a blocking or pinned dispatcher",
@@ -306,6 +337,37 @@ impl fmt::Display for NoReplyCause {
             Self::Failed => "its handler failed, and the log has the failure",
             Self::Ignored => "every reply port was dropped unanswered",
             Self::Unread => "the request was dropped unread, as by an actor that stops",
+        })
+    }
+}
+
+/// The cause of a refusal by another node: see [`AskError::Refused`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusedBy {
+    /// The actor takes another type of message.
+    WrongType,
+    /// The type of the message is not registered at the other node.
+    UnknownType,
+    /// The bytes of the request, or of the reply, are no value of its type at the node that got them.
+    Undecodable,
+    /// The policy of the other node does not let the request in.
+    NotAllowed,
+    /// The reply is larger than the limits of the other node allow.
+    ReplyTooLarge,
+    /// The reply, or a part of it, cannot go to another node.
+    ReplyUnsendable,
+}
+
+impl fmt::Display for RefusedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WrongType => "the actor takes another type of message",
+            Self::UnknownType => "its node does not know the type of the message: register it there",
+            Self::Undecodable => "the bytes are no value of the type: compare its versions on both nodes",
+            Self::NotAllowed => "the policy of its node does not let the request in",
+            Self::ReplyTooLarge => "the reply is larger than the limits of its node allow",
+            Self::ReplyUnsendable => "the reply cannot go to another node",
         })
     }
 }

@@ -24,7 +24,7 @@ pub use crate::ask::ask::{Ask, Asker, PendingReply};
 pub use crate::ask::ask_all::AskAll;
 pub use crate::ask::ask_or_back::{AskFailedWith, AskOrBack};
 pub use crate::ask::call_error::{CallError, FlatAsk, flatten};
-pub use crate::ask::error::{AskError, AttemptEnd, NoReplyCause};
+pub use crate::ask::error::{AskError, AttemptEnd, NoReplyCause, RefusedBy};
 pub use crate::ask::expiring::Expiring;
 pub use crate::ask::fork::{Answerable, Attempt};
 pub use crate::ask::reply::{Call, ReplyTo, Request, RequestTo};

@@ -132,7 +132,7 @@ impl<R: Send + 'static> Ask<R> {
         };
         if let Err(refused) = sent {
             // Before the message is dropped: its port would report `NoReply`.
-            handle.undeliverable(AskError::refused(&refused));
+            handle.undeliverable(target.ask_error(&refused));
             target.dead_letter(refused);
         }
     }

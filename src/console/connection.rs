@@ -6,6 +6,7 @@
 
 use crate::actor::actor::{Actor, HandlerResult};
 use crate::actor::context::Context;
+use crate::console::clients::{ClientEntry, Clients};
 use crate::console::pages::{Answer, Pages, refusal, trace};
 use crate::console::request::{HEAD_MAX, Method, parse};
 use crate::console::response::{Response, Status};
@@ -28,6 +29,8 @@ pub(crate) struct Client {
     phase: Phase,
     /// The recording that the client has asked for.
     recording: Option<Recording>,
+    /// Taken out of the list of clients with this value.
+    _entry: ClientEntry,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(crate) enum Message {
     Ready(Ready),
     /// The time for this phase is over.
     Late(Phase),
+    /// A new client needs the place.
+    GiveWay,
 }
 
 impl From<Ready> for Message {
@@ -56,6 +61,7 @@ impl Client {
     pub(crate) fn new(
         connection: Connection,
         pages: StdArc<Pages>,
+        clients: &StdArc<Clients>,
         limits: Limits,
         ctx: &mut Context<Message>,
     ) -> Self {
@@ -66,6 +72,7 @@ impl Client {
             response_within: limits.response_within,
             phase: Phase::Reading,
             recording: None,
+            _entry: clients.enter(ctx.me()),
         }
     }
 
@@ -109,6 +116,18 @@ impl Client {
         self.await_end(ctx);
     }
 
+    /// Ends the connection for another client. A request that has come is answered before.
+    fn give_way(&mut self, ctx: &mut Context<Message>) {
+        if self.phase == Phase::Reading {
+            self.read(ctx);
+        }
+        // An answer that the socket has taken goes out by itself.
+        if self.phase != Phase::Answered || self.connection.pending() > 0 {
+            self.connection.abort();
+        }
+        ctx.stop();
+    }
+
     /// Throws away what the client sends, and ends when the client has closed.
     fn await_end(&mut self, ctx: &mut Context<Message>) {
         let connection = &mut self.connection;
@@ -135,6 +154,7 @@ impl Actor for Client {
                     Phase::Answered => self.await_end(ctx),
                 }
             }
+            Message::GiveWay => self.give_way(ctx),
             Message::Late(phase) if phase != self.phase => {}
             Message::Late(Phase::Reading) => {
                 let response = Response::plain(Status::RequestTimeout, "the request did not come in time\n");

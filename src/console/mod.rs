@@ -37,10 +37,11 @@
 //!
 //! | held | at most |
 //! |---|---|
-//! | connections | [`max_connections`](StatsServerBuilder::max_connections), 64 by default; further clients wait to be accepted |
+//! | connections | [`max_connections`](StatsServerBuilder::max_connections), 64 by default; a client that takes the last place ends the oldest connection |
 //! | the head of a request | 8 KiB, for [`request_within`](StatsServerBuilder::request_within) |
 //! | an answer | the page, twice while it is written, for [`response_within`](StatsServerBuilder::response_within) |
 
+pub(crate) mod clients; // which connection gives way to a new one
 pub(crate) mod connection; // the actor of a connection
 pub(crate) mod pages; // which page answers which request
 pub(crate) mod request; // reads the head of a request

@@ -1,5 +1,6 @@
 //! The server: where it listens, its limits, and its end.
 
+use crate::console::clients::Clients;
 use crate::console::connection::Client;
 use crate::console::pages::Pages;
 use crate::core::error::SpawnError;
@@ -151,8 +152,9 @@ impl StatsServerBuilder {
         self
     }
 
-    /// Has so many connections at most at a time, with those that wait for their clients to read. Further clients wait to
-    /// be accepted. Default: 64.
+    /// Has so many connections at most at a time, with those that wait for their clients to read. A client that takes the
+    /// last place ends the oldest connection; where there is a single place, further clients wait to be accepted.
+    /// Default: 64.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count.max(1);
         self
@@ -220,13 +222,14 @@ impl StatsServerBuilder {
     fn listen(&self, address: &SocketAddress) -> Result<Listener, ListenError> {
         let is_tcp = matches!(address, SocketAddress::Tcp(_));
         let pages = StdArc::new(Pages::new(is_tcp && !self.is_anywhere));
+        let clients = StdArc::new(Clients::new(self.max_connections));
         let mut number = 1_u32;
         loop {
             let name = if number == 1 { "console".to_owned() } else { format!("console-{number}") };
-            let (pages, limits) = (pages.clone(), self.limits);
+            let (pages, clients, limits) = (pages.clone(), clients.clone(), self.limits);
             let listener = self
                 .builder(&name, address)
-                .spawn(move |connection, ctx| Client::new(connection, pages.clone(), limits, ctx));
+                .spawn(move |connection, ctx| Client::new(connection, pages.clone(), &clients, limits, ctx));
             match listener {
                 Err(ListenError::Spawn(SpawnError::NameTaken { .. })) => number += 1,
                 other => return other,

@@ -137,6 +137,7 @@ fn dispatcher(dispatcher: &DispatcherStats) -> Value {
             "parks": worker.parks,
             "steals": worker.steals,
             "searching": worker.searching.as_secs_f64(),
+            "busy": worker.busy.as_secs_f64(),
             "running": worker.running.as_ref().map(event),
         })
     });

@@ -10,6 +10,7 @@ use crate::core::recipient::{DeliveryStatus, OwnRecipient, Recipient};
 
 use crate::core::cell::{Header, Kind, Local};
 use crate::core::dead_letter::nowhere;
+use crate::core::elsewhere::Elsewhere;
 use crate::core::error::SendError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::recipient::Foreign;
@@ -95,7 +96,6 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// Returns whether no other reference to this recipient exists, see [`Header::has_one_reference`].
     #[cfg(any(feature = "remote", pointsman_loom))]
-    #[cfg_attr(not(pointsman_mirror), expect(dead_code, reason = "nodes are not built yet"))]
     pub(crate) fn is_only_reference(&self) -> bool {
         // SAFETY: this reference keeps the allocation alive.
         unsafe { self.0.as_ref() }.has_one_reference()
@@ -369,12 +369,20 @@ impl<M: Send + 'static> ActorRef<M> {
     pub(crate) fn dead_letter(&self, refused: SendError<M>) {
         match self.system() {
             Some(system) => {
-                let nobody = matches!(self.target(), Target::Local(local) if local.core.is_empty_ref());
-                let reason = if nobody { DeadLetterReason::NoActor } else { DeadLetterReason::of(&refused) };
+                let reason = self.dead_letter_reason(&refused);
                 system.ledger().for_this_thread().dead_lettered(1);
                 system.dead_letters().publish_dead_letter(refused.into_inner(), reason, || self.path());
             }
             None => crate::util::panic::drop_guarded(refused),
+        }
+    }
+
+    /// The reason for a dead letter of a message that came back.
+    pub(crate) fn dead_letter_reason(&self, refused: &SendError<M>) -> DeadLetterReason {
+        match self.target() {
+            Target::Local(local) if local.core.is_empty_ref() => DeadLetterReason::NoActor,
+            Target::Local(_) => DeadLetterReason::of(refused),
+            Target::Foreign(foreign) => foreign.recipient.reason(refused),
         }
     }
 
@@ -406,6 +414,9 @@ impl<M: Send + 'static> ActorRef<M> {
 
     /// The path in the tree of actors; `/deadLetters` for a recipient without a place in the tree.
     pub fn path(&self) -> ActorPath {
+        if let Some(elsewhere) = self.elsewhere() {
+            return elsewhere.path();
+        }
         match self.untyped() {
             Some(any) => any.path(),
             None => nowhere(),
@@ -415,7 +426,23 @@ impl<M: Send + 'static> ActorRef<M> {
     /// A number that distinguishes this incarnation from others at the same path; 0 for a recipient without a place in
     /// the tree.
     pub fn uid(&self) -> u32 {
+        if let Some(elsewhere) = self.elsewhere() {
+            return elsewhere.uid();
+        }
         self.untyped().map_or(0, |any| any.uid())
+    }
+
+    /// The actor of another system behind this reference, if there is one.
+    pub(crate) fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        match self.target() {
+            Target::Local(_) => None,
+            Target::Foreign(foreign) => foreign.recipient.elsewhere(),
+        }
+    }
+
+    /// Returns whether the recipient is in this process, and not at another [node](crate::SystemRef::address).
+    pub fn is_here(&self) -> bool {
+        self.elsewhere().is_none()
     }
 
     /// Returns whether messages are refused: the actor or the router has stopped.

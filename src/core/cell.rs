@@ -25,6 +25,7 @@ use crate::core::children::{ChildStart, Children};
 use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::OwnedPlacement;
+use crate::core::elsewhere::Standing;
 use crate::core::full_policy::FullPolicy;
 use crate::core::home::Home;
 use crate::core::recipient_identity::RecipientIdentity;
@@ -327,6 +328,8 @@ pub(crate) struct Special {
     pub own_home: Option<StdArc<OwnedPlacement>>,
     /// The class of the actor; `None`: that of its type.
     pub class: Option<ClassId>,
+    /// The actor elsewhere that this one stands for.
+    pub standing: Option<Box<Standing>>,
 }
 
 /// A name that is not generated.
@@ -348,18 +351,20 @@ impl Special {
             on_failure: None,
             own_home: None,
             class: None,
+            standing: None,
         }
     }
 
     /// Returns whether an ordinary actor has the same settings, and needs none of these.
     fn is_ordinary(&self) -> bool {
-        let Self { name, routee_index, full, on_failure, own_home, class } = self;
+        let Self { name, routee_index, full, on_failure, own_home, class, standing } = self;
         name.is_none()
             && *routee_index == 0
             && *full == FullPolicy::Refuse
             && on_failure.is_none()
             && own_home.is_none()
             && class.is_none()
+            && standing.is_none()
     }
 }
 
@@ -490,7 +495,15 @@ impl ActorCore {
         self.notices.load(Ordering::Relaxed) as usize
     }
 
+    /// The actor elsewhere that this one stands for.
+    pub(crate) fn standing(&self) -> Option<&Standing> {
+        self.special.as_ref()?.standing.as_deref()
+    }
+
     pub(crate) fn path(&self) -> ActorPath {
+        if let Some(standing) = self.standing() {
+            return standing.path.clone();
+        }
         if let Name::EmptyRef(path) = self.name() {
             return path.clone();
         }

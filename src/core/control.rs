@@ -83,4 +83,6 @@ pub struct Terminated {
     pub actor: AnyActorRef,
     /// Whether the actor was alive when the watch began; false when it had ended before.
     pub existence_confirmed: bool,
+    /// Whether the node of the actor is gone, or is not heard any more: the actor itself may live on.
+    pub node_down: bool,
 }

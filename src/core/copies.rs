@@ -43,6 +43,10 @@ impl<M: Send + 'static> ActorRef<M> {
             Target::Local(local) => set(&local.core.takes_copies),
             Target::Foreign(foreign) => {
                 let told = guarded(|| {
+                    // An actor elsewhere gets no copies but what was encoded.
+                    if foreign.recipient.elsewhere().is_some() {
+                        return Ok(());
+                    }
                     if let Some(actor) = foreign.recipient.untyped() {
                         set(&actor.core().takes_copies);
                     }

@@ -109,6 +109,8 @@ impl DeadLetterReason {
             SendError::NoRoutee(_) | SendError::NoRoute(_) => DeadLetterReason::NoRoutee,
             SendError::Discarded(_) => DeadLetterReason::Discarded,
             SendError::Cycle(_) => DeadLetterReason::Cycle,
+            SendError::TooLarge { .. } => DeadLetterReason::TooLarge,
+            SendError::Unsendable { .. } => DeadLetterReason::Unsendable,
             SendError::BadPick { .. } => DeadLetterReason::BadPick,
         }
     }

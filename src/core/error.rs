@@ -30,6 +30,22 @@ pub enum SendError<M> {
     /// ([`KeyRoute::Discard`](crate::group::KeyRoute::Discard),
     /// [`KeyRoute::Default`](crate::group::KeyRoute::Default)). The group lives, and takes other messages.
     Discarded(M),
+    /// The actor is on another node, and the message is larger than the limits of this node allow.
+    TooLarge {
+        /// The message.
+        message: M,
+        /// Its size in bytes when encoded.
+        size: usize,
+        /// The largest size.
+        max: usize,
+    },
+    /// The actor is on another node, and the message, or a part of it, cannot go there.
+    Unsendable {
+        /// The message.
+        message: M,
+        /// The cause.
+        why: String,
+    },
     /// A routing logic named a routee that does not exist.
     BadPick {
         /// The message.
@@ -51,6 +67,8 @@ impl<M> SendError<M> {
             | SendError::Cycle(message)
             | SendError::NoRoute(message)
             | SendError::Discarded(message)
+            | SendError::TooLarge { message, .. }
+            | SendError::Unsendable { message, .. }
             | SendError::BadPick { message, .. } => message,
         }
     }
@@ -64,6 +82,10 @@ impl<M> SendError<M> {
             SendError::Cycle(message) => SendError::Cycle(change(message)),
             SendError::NoRoute(message) => SendError::NoRoute(change(message)),
             SendError::Discarded(message) => SendError::Discarded(change(message)),
+            SendError::TooLarge { message, size, max } => {
+                SendError::TooLarge { message: change(message), size, max }
+            }
+            SendError::Unsendable { message, why } => SendError::Unsendable { message: change(message), why },
             SendError::BadPick { message, index, routees } => {
                 SendError::BadPick { message: change(message), index, routees }
             }
@@ -89,6 +111,12 @@ impl<M> fmt::Display for SendError<M> {
             SendError::Discarded(_) => f.write_str(
                 "message discarded: the group's key router names no key for it, by `Discard` or `Default`",
             ),
+            SendError::TooLarge { size, max, .. } => write!(
+                f,
+                "the message has {size} bytes when encoded, and at most {max} may go to another node: send less at once, or \
+                 raise `[remote.limits] envelope`"
+            ),
+            SendError::Unsendable { why, .. } => write!(f, "the message cannot go to another node: {why}"),
             SendError::BadPick { index, routees, .. } => {
                 write!(f, "routing logic picked routee {index} of {routees}: must be below {routees}")
             }

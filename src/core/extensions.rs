@@ -47,6 +47,13 @@ pub(crate) trait Extension: AsAny + Any + Send + Sync {
         let _ = ledger;
     }
 
+    /// The reference to the actors that a text selects at another node: an `ActorRef` of the type of message. `None` if the type
+    /// cannot go there.
+    fn selection_at(&self, node: &str, text: &str, message: TypeId) -> Option<Box<dyn Any + Send>> {
+        let _ = (node, text, message);
+        None
+    }
+
     /// The name by which other systems know this one, if it is a node.
     fn node_name(&self) -> Option<&str> {
         None
@@ -77,6 +84,13 @@ impl Extensions {
         let (_, part) = self.0.iter().find(|(of, _)| *of == TypeId::of::<T>())?;
         // Through the box: the box has an `as_any` of its own.
         (**part).as_any().downcast_ref()
+    }
+
+    /// The reference to the actors that a text selects at another node.
+    pub(crate) fn selection_at<R: Any>(&self, node: &str, text: &str, message: TypeId) -> Option<R> {
+        let found = self.0.iter().find_map(|(_, part)| part.selection_at(node, text, message))?;
+        let found: Box<dyn Any> = found;
+        found.downcast::<R>().ok().map(|reference| *reference)
     }
 
     /// The name of the node that the system is.

@@ -9,6 +9,7 @@ pub(crate) mod any_actor_ref; // AnyActorRef: a reference without the type of th
 pub(crate) mod ref_identity; // when two references are equal
 pub(crate) mod recipient_identity; // recipients that are equal because they mean the same
 pub(crate) mod recipient; // recipients behind a reference that are no actors
+pub(crate) mod elsewhere; // recipients that stand for actors of other systems
 pub(crate) mod fn_recipient; // a function behind a reference
 pub(crate) mod cell; // the memory of an actor, counted
 pub(crate) mod children; // a parent's children

@@ -5,9 +5,10 @@ use crate::core::actor_ref::{ActorRef, RecipientLoad};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::{Header, Kind, Referent, VTable};
 use crate::core::control::Leaving;
-use crate::core::dead_letter::nowhere;
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::dead_letters::DeadLetters;
 use crate::core::deferred_send::{not_put_off, note_changed};
+use crate::core::elsewhere::Elsewhere;
 use crate::core::error::SendError;
 use crate::core::ledger::ThreadCounters;
 use crate::core::multi_send::MultiRecipient;
@@ -164,6 +165,16 @@ pub(crate) trait OwnRecipient<M>: Send + Sync + 'static {
     fn place(&self) -> Option<AnyActorRef> {
         None
     }
+
+    /// The actor of another system that the recipient stands for.
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        None
+    }
+
+    /// The reason for a dead letter of a message that came back.
+    fn reason(&self, refused: &SendError<M>) -> DeadLetterReason {
+        DeadLetterReason::of(refused)
+    }
 }
 
 /// The target of a reference to a recipient. Aligned to a cache line: all senders through a router's reference read it,
@@ -216,9 +227,10 @@ impl<M: 'static> Foreign<M> {
         .cast()
     }
 
-    /// Returns the reference that an ask through this router counts; `None` if this is no router.
+    /// Returns the reference that an ask through this router, or of an actor elsewhere, counts; `None` for others.
     pub(crate) fn routed_ask(&self) -> Option<StdArc<Routed<SystemRef, AnyActorRef>>> {
-        let system = self.system.as_ref().filter(|_| self.recipient.is_router())?;
+        let is_counted_here = self.recipient.is_router() || self.recipient.elsewhere().is_some();
+        let system = self.system.as_ref().filter(|_| is_counted_here)?;
         Some(self.routed_asks.begin(system, || self.recipient.place()))
     }
 

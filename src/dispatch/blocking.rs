@@ -13,6 +13,7 @@
 //! keep every old routee table of the process alive. Routed sends open sections as on any thread.
 
 use crate::dispatch::threads::Threads;
+use crate::measure::flight::{FlightEventKind, is_recording};
 use crate::measure::pulse::Pulse;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
@@ -220,10 +221,16 @@ impl BlockingPool {
             // Without the lock: a watchdog may set a timer.
             if !pulse.is_awake() {
                 pulse.wakes();
+                if is_recording() {
+                    pulse.note(FlightEventKind::Wakes);
+                }
             }
             TURN_OF.with(|turn_of| turn_of.set(task.address()));
             turn.begin_in(pulse, task.address(), &mut turns);
             let outcome = task.run(&turn);
+            if is_recording() {
+                pulse.note(FlightEventKind::TurnEnds);
+            }
             TURN_OF.with(|turn_of| turn_of.set(ptr::null()));
             pulse.rest();
             match outcome {
@@ -273,6 +280,9 @@ impl BlockingPool {
             }
             state.idle_count += 1;
             pulse.falls_asleep();
+            if is_recording() {
+                pulse.note(FlightEventKind::FallsAsleep);
+            }
             state = self.wait(state, patience);
             state.idle_count -= 1;
         }

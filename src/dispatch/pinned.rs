@@ -9,6 +9,7 @@
 //! As in the blocking pool, the threads never stand as readers of a reclamation domain.
 
 use crate::dispatch::threads::Threads;
+use crate::measure::flight::{FlightEventKind, is_recording};
 use crate::measure::pulse::Pulse;
 use crate::scheduler::error::{JoinError, StartError};
 use crate::scheduler::task::{Outcome, Task, TaskRef, Turn};
@@ -154,7 +155,11 @@ impl PinnedTask {
             let mut busy_run = 0u32;
             loop {
                 turn.begin_in(pulse, task.address(), &mut turns);
-                match task.run(&turn) {
+                let outcome = task.run(&turn);
+                if is_recording() {
+                    pulse.note(FlightEventKind::TurnEnds);
+                }
+                match outcome {
                     Outcome::Idle => break,
                     Outcome::Requeue(same) => {
                         busy_run = 0;
@@ -183,8 +188,14 @@ impl PinnedTask {
                 return None;
             }
             pulse.falls_asleep();
+            if is_recording() {
+                pulse.note(FlightEventKind::FallsAsleep);
+            }
             thread::park();
             pulse.wakes();
+            if is_recording() {
+                pulse.note(FlightEventKind::Wakes);
+            }
         }
     }
 

@@ -12,3 +12,4 @@ pub(crate) mod meter; // what one system measures, and its clock
 pub(crate) mod pulse; // what a thread runs, and how much it has run
 #[cfg(any(pointsman_mirror, not(any(pointsman_loom, pointsman_shuttle))))]
 pub(crate) mod watch_pause; // watchdogs pause while all threads sleep
+pub(crate) mod work_time; // how long a thread has run turns

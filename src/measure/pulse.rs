@@ -8,6 +8,7 @@ use crate::measure::flight::Flight;
 use crate::measure::flight::FlightEventKind;
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
 use crate::measure::watch_pause::{Resumption, WatchPauses};
+use crate::measure::work_time::WorkTime;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, EXPLORED, OnceLock, thread, thread_index};
 #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
@@ -33,6 +34,7 @@ pub(crate) fn pause_watch(_: Box<dyn FnOnce() + Send>, _: impl FnOnce() -> bool)
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     beats: CachePadded<Beats>,
+    work: WorkTime,
     name: OnceLock<Box<str>>,
     /// The recording of the thread, while there is any.
     #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
@@ -79,6 +81,7 @@ impl Pulse {
             return;
         }
         self.rest();
+        self.work.stops();
         self.beats.is_awake.store(false, Ordering::Relaxed);
         self.beats.thread.store(0, Ordering::Relaxed);
     }
@@ -109,11 +112,29 @@ impl Pulse {
         self.beats.running.store(0, Ordering::Relaxed);
     }
 
+    /// The thread has a task, after it had none or for a while already.
+    #[inline]
+    pub(crate) fn works(&self) {
+        self.work.works();
+    }
+
+    /// The thread begins to look for tasks.
+    #[inline]
+    pub(crate) fn stops_working(&self) {
+        self.work.stops();
+    }
+
+    /// The time in which the thread has run turns while times were measured.
+    pub(crate) fn busy(&self) -> Duration {
+        self.work.so_far()
+    }
+
     /// The thread goes to sleep.
     pub(crate) fn falls_asleep(&self) {
         if EXPLORED {
             return;
         }
+        self.work.stops();
         add_one(&self.beats.parks);
         self.beats.is_awake.store(false, Ordering::Relaxed);
     }

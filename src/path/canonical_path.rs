@@ -113,7 +113,7 @@ pub(crate) fn check_canonical_selection(text: &str) -> Result<(), CanonicalFault
             continue;
         };
         check_name(position, name, name)?;
-        if parse_uid(uid).is_none() {
+        if !is_canonical_uid(uid) {
             return Err(CanonicalFault::Uid { position: position + name.len() + 1 });
         }
     }
@@ -127,16 +127,25 @@ pub(crate) fn check_canonical_selection(text: &str) -> Result<(), CanonicalFault
 /// [`PathError`], also for a text that is a path and is not canonical.
 pub(crate) fn parse_canonical(text: &str) -> Result<ActorPath, PathError> {
     let begin = SystemAddress::split(text)?.map_or(0, |(_, begin)| begin);
-    let end = text[begin..].find('#').map_or(text.len(), |at| begin + at);
-    let checked = check_canonical(&text[begin..end], end < text.len());
-    checked.map_err(|fault| fault.in_text(text, begin))?;
+    let (path, uid) = match text[begin..].split_once('#') {
+        Some((path, uid)) => (path, Some(uid)),
+        None => (&text[begin..], None),
+    };
+    check_canonical(path, uid.is_some()).map_err(|fault| fault.in_text(text, begin))?;
+    if let Some(uid) = uid.filter(|uid| !is_canonical_uid(uid)) {
+        return Err(PathError::new(text, uid, text.len() - uid.len(), PathFault::Uid));
+    }
     text.parse()
 }
 
 /// Checks the text of a selection, whose names begin at byte `begin`, behind the address.
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
 pub(crate) fn check_selection_text(text: &str, begin: usize) -> Result<(), PathError> {
     check_canonical_selection(&text[begin..]).map_err(|fault| fault.in_text(text, begin))
+}
+
+/// Whether this is a uid in its one form, without zeros before it.
+fn is_canonical_uid(uid: &str) -> bool {
+    parse_uid(uid).is_some() && !uid.starts_with('0')
 }
 
 /// A name between two `/`, and its position in the path.
@@ -223,6 +232,7 @@ mod tests {
             ("/#7", CanonicalFault::Element { position: 1 }),
             ("/a#", CanonicalFault::Uid { position: 3 }),
             ("/a#0/b", CanonicalFault::Uid { position: 3 }),
+            ("/a#07", CanonicalFault::Uid { position: 3 }),
             ("/a#7#8", CanonicalFault::Uid { position: 3 }),
             ("/a?#7", CanonicalFault::Character { position: 2 }),
             ("/a b", CanonicalFault::Character { position: 2 }),
@@ -251,6 +261,8 @@ mod tests {
             ("/user/\u{e9}", "\u{e9}", begin + 6, PathFault::Character { character: '\u{e9}' }),
             ("/user/$a", "$a", begin + 6, PathFault::GeneratedName),
             ("/user/a#0", "0", begin + 8, PathFault::Uid),
+            ("/user/a#07", "07", begin + 8, PathFault::Uid),
+            ("/user/a#7/b", "7/b", begin + 8, PathFault::Uid),
         ] {
             let text = format!("{node}{names}");
             let error = parse_canonical(&text).expect_err(&text);

@@ -41,7 +41,7 @@ pub enum PathFault {
         /// The character, at the error's position.
         character: char,
     },
-    /// No number from 1 to 4294967295 follows `#`.
+    /// No number from 1 to 4294967295 follows `#`, or it has zeros before it in a path to another node.
     Uid,
     /// The address names another system, which cannot be reached from this system.
     Elsewhere,

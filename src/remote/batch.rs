@@ -84,6 +84,11 @@ impl EnvelopeKind {
         Self::Fragment,
     ];
 
+    /// Whether it is a message, which the books count.
+    pub(crate) fn is_message(self) -> bool {
+        matches!(self, Self::Tell | Self::Select)
+    }
+
     /// Whether an envelope of this kind goes to such a place, with so many tokens.
     fn fits(self, place: &Place<'_>, tokens: usize) -> bool {
         match self {

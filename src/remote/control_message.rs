@@ -47,14 +47,32 @@ pub(crate) enum ControlMessage {
 pub(crate) enum NumberedMessage {
     /// The sender ends. It waits for the data before it.
     Goodbye,
+    /// The sender watches an actor of the receiver.
+    Watch {
+        path: String,
+        uid: u32,
+    },
+    Unwatch {
+        path: String,
+        uid: u32,
+    },
+    /// An actor of the sender, which the receiver watches, has ended. It waits for the data before it.
+    Terminated {
+        path: String,
+        uid: u32,
+        existed: bool,
+    },
+    /// Stop an actor of the receiver.
+    Stop {
+        path: String,
+        uid: u32,
+    },
 }
 
 impl NumberedMessage {
     /// Whether it acts behind the data that was sent before it.
     pub(crate) fn waits_for_data(&self) -> bool {
-        match self {
-            NumberedMessage::Goodbye => true,
-        }
+        matches!(self, NumberedMessage::Goodbye | NumberedMessage::Terminated { .. })
     }
 }
 
@@ -153,6 +171,7 @@ mod tests {
     /// Nodes of all versions of the crate agree on these bytes.
     #[test]
     fn the_bytes_of_control_never_change() {
+        let path = || "/a".to_owned();
         let receipt = Receipt { limit: 300, received: 2, lost: 1, repeated: 0 };
         let numbered = |message| ControlMessage::Numbered { number: 9, message };
         for (message, bytes) in [
@@ -162,6 +181,13 @@ mod tests {
             ),
             (ControlMessage::Refused(Refusal::DuplicateName), b"\x02\x04"),
             (numbered(NumberedMessage::Goodbye), b"\x03\x09\0"),
+            (numbered(NumberedMessage::Watch { path: path(), uid: 5 }), b"\x03\x09\x01\x02/a\x05"),
+            (numbered(NumberedMessage::Unwatch { path: path(), uid: 5 }), b"\x03\x09\x02\x02/a\x05"),
+            (
+                numbered(NumberedMessage::Terminated { path: path(), uid: 5, existed: true }),
+                b"\x03\x09\x03\x02/a\x05\x01",
+            ),
+            (numbered(NumberedMessage::Stop { path: path(), uid: 5 }), b"\x03\x09\x04\x02/a\x05"),
             (ControlMessage::Ack { upto: 300 }, b"\x04\xac\x02"),
             (ControlMessage::Credit(vec![LaneReceipt::new(1, &receipt)]), b"\x05\x01\x01\xac\x02\x02\x01\0"),
             (ControlMessage::UnknownType { id: 1 }, b"\x06\x01"),

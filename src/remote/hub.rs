@@ -5,33 +5,43 @@
 //! ends of links) are queued in order, and carried out without the lock by the thread that finds no other thread at it. The engine never calls the hub
 //! from within a call of the hub, so the hub may call the engine with its lock held.
 
+use crate::ask::error::AskError;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::elsewhere::EndElsewhere;
 use crate::core::ledger::Ledger;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
+use crate::path::canonical_path::check_canonical;
 use crate::remote::association::{
-    Association, AssociationSettings, Effect, Greeting, Input, PROTOCOL, Refusal, Side, Verdict,
+    Association, AssociationSettings, Effect, Greeting, Input, PROTOCOL, Refusal, Sends, Side, Verdict,
 };
-use crate::remote::batch::{Batch, EnvelopeKind, Place};
+use crate::remote::batch::{Batch, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
-use crate::remote::limits::Limits;
+use crate::remote::limits::{FRAME_MAX, FRAME_REST, Limits};
 use crate::remote::link::{Arrived, Link, LinkControl};
 use crate::remote::link_report::LinkReport;
 use crate::remote::node::{NodeName, OnQuarantine};
 use crate::remote::node_event::NodeEvent;
 use crate::remote::outbox::OutboxLimits;
-use crate::remote::policy::Policy;
+use crate::remote::peer_watcher::PeerWatcher;
+use crate::remote::policy::{Incoming, Policy, Target};
+use crate::remote::ports::{Ports, Unwanted};
 use crate::remote::registry::Registry;
+use crate::remote::reply_ports::ExportedPort;
 use crate::remote::uid::SystemUid;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, OnceLock, lock};
-use crate::util::panic::quietly;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{HashMap, Mutex, OnceLock, lock, thread};
+use crate::util::panic::{drop_guarded, quietly};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::Weak as StdWeak;
 use std::time::{Duration, Instant};
+
+/// The most tokens in a control message.
+const TOKENS_MAX: usize = 1000;
 
 /// The most links that have ended and are reported.
 const ENDED_MAX: usize = 64;
@@ -52,10 +62,29 @@ pub(crate) struct Hub {
     me: StdWeak<Hub>,
     pub(crate) settings: HubSettings,
     pub(crate) registry: Registry,
+    /// The reply ports that were sent to peers.
+    pub(crate) ports: Ports<ExportedPort>,
     uid: AtomicU64,
     fabric: OnceLock<Arc<dyn Fabric>>,
+    /// The messages that wait for a link, outside of any outbox.
+    waiting_messages: AtomicU64,
+    /// The most bytes that the engine carries in a frame.
+    max_frame: AtomicUsize,
     system: OnceLock<StdWeak<SystemCore>>,
     inner: Mutex<Inner>,
+}
+
+/// The most messages that wait for links, outside of any outbox.
+const WAITING_MAX: u64 = 10_000;
+
+/// A message that waits for a link.
+pub(crate) struct WaitingMessage(Arc<Hub>);
+
+impl Drop for WaitingMessage {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; a count.
+        self.0.waiting_messages.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// An action that is carried out without the hub's lock.
@@ -69,9 +98,17 @@ struct Inner {
     ended: VecDeque<Arc<Link>>,
     /// The envelopes that were shipped by links which are not reported any more.
     retired_shipped: u64,
+    /// The last reports of all links, once the node has ended.
+    last_reports: Vec<LinkReport>,
     /// The last system that has declared this one down, and the UID that it meant.
     quarantined: Option<(u64, u64)>,
+    /// The UIDs that this start of the system had before.
+    old_uids: Vec<u64>,
+    /// The temporary actors whose references were handed out.
+    exports: HashMap<u32, ActorPath>,
     heartbeat: u32,
+    /// The last tick: one that comes late tells of a pause of this node.
+    ticked: Duration,
     after: VecDeque<After>,
     /// Whether a thread carries out what is queued.
     is_draining: bool,
@@ -85,16 +122,24 @@ struct Peer {
     links: BTreeMap<u64, Arc<Link>>,
     roles: Vec<String>,
     is_suspect: bool,
+    /// Requests that wait for any start of the peer.
+    waiting: Vec<Waiter>,
 }
+
+/// A request that waits for a link; it gets none if the peer is given up.
+type Waiter = Box<dyn FnOnce(Option<&Arc<Link>>) + Send>;
 
 impl Hub {
     pub(crate) fn new(settings: HubSettings, registry: Registry) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            settings,
             registry,
+            ports: Ports::new(settings.limits.pending_asks),
+            settings,
             uid: AtomicU64::new(SystemUid::fresh().get()),
             fabric: OnceLock::new(),
+            waiting_messages: AtomicU64::new(0),
+            max_frame: AtomicUsize::new(FRAME_MAX),
             system: OnceLock::new(),
             inner: Mutex::default(),
         })
@@ -110,7 +155,7 @@ impl Hub {
         self.system.get()?.upgrade()
     }
 
-    fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.system().map_or(Duration::ZERO, |system| system.now())
     }
 
@@ -185,14 +230,16 @@ impl Hub {
 
     // ---- peers and links
 
-    /// The bytes that may be under way to this node in each lane of a peer.
-    fn window(&self) -> u64 {
-        self.settings.limits.receive_window as u64
+    /// The bytes that may be under way to this node in each lane of each of so many peers.
+    fn window(&self, peers: usize) -> u64 {
+        let limits = &self.settings.limits;
+        let of_lane = limits.window_of(peers) / usize::from(self.settings.lanes);
+        of_lane.max(limits.envelope + FRAME_REST).max(2 * limits.batch) as u64
     }
 
-    fn greeting(&self) -> Greeting {
+    fn greeting(&self, peers: usize) -> Greeting {
         let NodeName { system, cluster, node, .. } = self.settings.name.clone();
-        let (lanes, window) = (self.settings.lanes, self.window());
+        let (lanes, window) = (self.settings.lanes, self.window(peers));
         Greeting { protocol: PROTOCOL, cluster, system, node, uid: self.uid(), lanes, window, to: 0 }
     }
 
@@ -202,9 +249,15 @@ impl Hub {
             if inner.has_ended || inner.peers.len() >= self.settings.limits.associations {
                 return None;
             }
-            let side = Side { members: 1, least: self.settings.name.node.clone() };
-            let association = Association::new(self.greeting(), side, self.settings.association, now);
-            let peer = Peer { association, links: BTreeMap::new(), roles: Vec::new(), is_suspect: false };
+            let greeting = self.greeting(inner.peers.len() + 1);
+            let association = Association::new(greeting, self.side(inner), self.settings.association, now);
+            let peer = Peer {
+                association,
+                links: BTreeMap::new(),
+                roles: Vec::new(),
+                is_suspect: false,
+                waiting: Vec::new(),
+            };
             inner.peers.insert(name.to_owned(), peer);
         }
         inner.peers.get_mut(name)
@@ -250,6 +303,83 @@ impl Hub {
         })
     }
 
+    /// The link with a node that is up.
+    pub(crate) fn active_link(&self, name: &str) -> Option<Arc<Link>> {
+        let inner = lock(&self.inner);
+        let peer = inner.peers.get(name)?;
+        peer.links.get(&peer.association.peer()?).filter(|link| link.is_active()).cloned()
+    }
+
+    /// Counts a message that waits for a link; `None` if too many do. It waits until the value is dropped.
+    pub(crate) fn begin_waiting(&self) -> Option<WaitingMessage> {
+        // Ordering: Relaxed; a count.
+        if self.waiting_messages.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
+            self.waiting_messages.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(WaitingMessage(self.me.upgrade()?))
+    }
+
+    /// Runs a request as soon as there is a link to a node, or at once without one, if the node is gone.
+    pub(crate) fn when_up(&self, name: &str, waiter: Waiter) {
+        self.with(|inner, now| {
+            let Some(peer) = self.peer(inner, name, now) else {
+                inner.after.push_back(Box::new(|_| waiter(None)));
+                return;
+            };
+            let link = peer.association.peer().and_then(|uid| peer.links.get(&uid).cloned());
+            if link.is_some() || peer.association.sends() == Sends::Refuse {
+                inner.after.push_back(Box::new(move |_| waiter(link.as_ref())));
+                return;
+            }
+            peer.waiting.push(waiter);
+            self.input(inner, name, Input::Wanted, now);
+        });
+    }
+
+    /// Whether this start of the system has or had the UID. References do not tell which of its own they are of: 0.
+    pub(crate) fn was_uid(&self, uid: u64) -> bool {
+        uid == self.uid() || lock(&self.inner).old_uids.contains(&uid)
+    }
+
+    /// A reference to a temporary actor is handed out, so messages to it may come in.
+    pub(crate) fn note_export(&self, actor: &AnyActorRef) {
+        lock(&self.inner).exports.insert(actor.uid(), actor.path());
+    }
+
+    pub(crate) fn is_export(&self, uid: u32) -> bool {
+        lock(&self.inner).exports.contains_key(&uid)
+    }
+
+    /// The most bytes of an encoded message.
+    pub(crate) fn envelope_max(&self) -> usize {
+        // Ordering: Relaxed; a limit that the engine checks again.
+        let frame = self.max_frame.load(Ordering::Relaxed);
+        self.settings.limits.envelope.min(frame.saturating_sub(FRAME_REST))
+    }
+
+    /// Tells peers that the askers of ports wait no more.
+    pub(crate) fn tell_unwanted(&self, swept: Vec<Unwanted<ExportedPort>>) {
+        if swept.is_empty() {
+            return;
+        }
+        let mut by_peer: BTreeMap<u64, Vec<Token>> = BTreeMap::new();
+        for Unwanted { peer, token, port } in swept {
+            by_peer.entry(peer).or_default().push(token);
+            drop_guarded(port);
+        }
+        let links: Vec<_> = {
+            let inner = lock(&self.inner);
+            let links = inner.peers.values().flat_map(|peer| peer.links.values());
+            links.filter(|link| link.is_active() && by_peer.contains_key(&link.uid)).cloned().collect()
+        };
+        for link in links {
+            for tokens in by_peer.get(&link.uid).into_iter().flat_map(|tokens| tokens.chunks(TOKENS_MAX)) {
+                self.send_on(&link, &ControlMessage::Unwanted(tokens.to_vec()));
+            }
+        }
+    }
+
     /// The outbox of a link has something, and its engine was not told.
     pub(crate) fn outbox_has_something(&self, link: &Arc<Link>) {
         if !link.is_active() {
@@ -287,11 +417,14 @@ impl Hub {
                         Self::end_link(inner, link);
                         let event = NodeEvent::Down { node: name.to_owned(), uid, reason: reason.into() };
                         Self::publish(inner, event);
+                        self.tell_side(inner);
                     }
                 }
                 Effect::GiveUpWaiting => {
                     let links: Vec<_> = peer.links.values().cloned().collect();
+                    let waiting = std::mem::take(&mut peer.waiting);
                     inner.after.push_back(Box::new(move |hub| {
+                        waiting.into_iter().for_each(|waiter| quietly(|| waiter(None)));
                         links
                             .iter()
                             .filter(|link| !link.is_active())
@@ -322,14 +455,37 @@ impl Hub {
         peer.is_suspect = false;
         let mut links = std::mem::take(&mut peer.links);
         let Some(link) = links.remove(&uid).or_else(|| self.new_link(name, uid)) else { return };
-        link.activate(lanes, window, self.window(), &peer.roles);
+        link.activate(lanes, window, peer.association.greeting(0).window, &peer.roles);
         peer.links.insert(uid, link.clone());
+        let waiting = std::mem::take(&mut peer.waiting);
         // Those of other starts, which are gone.
         links.into_values().for_each(|link| Self::end_link(inner, link));
+        self.tell_side(inner);
+        let for_waiting = link.clone();
         Self::publish(inner, NodeEvent::Up { node: name.to_owned(), uid });
+        inner.after.push_back(Box::new(move |_| {
+            for_waiting.tell_watches();
+            waiting.into_iter().for_each(|waiter| quietly(|| waiter(Some(&for_waiting))));
+        }));
         if let Some(fabric) = self.fabric.get() {
             fabric.wants_out(&link.outbox);
         }
+    }
+
+    /// The living members that this node sees: itself, and those that it is linked with.
+    fn side(&self, inner: &Inner) -> Side {
+        let living = inner.peers.iter().filter(|(_, peer)| peer.association.peer().is_some());
+        let names = living.map(|(name, _)| name.as_str()).chain([self.settings.name.node.as_str()]);
+        let (members, least) = names.fold((0, None::<&str>), |(members, least), name| {
+            (members + 1, Some(least.map_or(name, |least| least.min(name))))
+        });
+        Side { members, least: least.unwrap_or_default().to_owned() }
+    }
+
+    /// The links of this node have changed.
+    fn tell_side(&self, inner: &mut Inner) {
+        let side = self.side(inner);
+        inner.peers.values_mut().for_each(|peer| peer.association.set_side(side.clone()));
     }
 
     /// Ends a link that the association has given up: what hangs on it ends without the lock.
@@ -338,12 +494,18 @@ impl Hub {
         inner.ended.push_back(link.clone());
         if inner.ended.len() > ENDED_MAX {
             if let Some(oldest) = inner.ended.pop_front() {
-                inner.retired_shipped += oldest.outbox.outbox().counts().shipped;
+                inner.retired_shipped += oldest.outbox.outbox().message_counts().shipped;
             }
         }
         inner.after.push_back(Box::new(move |hub| {
             link.end_lanes();
             hub.drop_waiting(&link, true);
+            for port in hub.ports.peer_down(link.uid) {
+                port.fail(AskError::PeerGone { target: None });
+            }
+            link.end_stand_ins();
+            // They are closed for good, and equal to no later ones.
+            drop(link.fars.take_all());
         }));
     }
 
@@ -354,6 +516,11 @@ impl Hub {
             let Some(system) = &system else { return };
             if let Ok(batch) = Batch::read(&frame, u8::MAX, usize::MAX) {
                 for envelope in batch.envelopes() {
+                    for port in
+                        envelope.tokens.iter().filter_map(|token| self.ports.take(token, link.uid).ok())
+                    {
+                        port.fail(AskError::PeerGone { target: None });
+                    }
                     self.dead_letter(system, link, &envelope.kind, &envelope.place);
                 }
             }
@@ -403,6 +570,7 @@ impl Hub {
             let (old, new) = (self.uid(), SystemUid::fresh().get());
             // Ordering: Relaxed; see `uid`.
             self.uid.store(new, Ordering::Relaxed);
+            inner.old_uids.push(old);
             if let Some(fabric) = self.fabric.get() {
                 fabric.set_uid(new);
             }
@@ -494,14 +662,61 @@ impl Hub {
                 let from = link.uid;
                 self.with(|inner, now| self.input(inner, &link.peer, Input::Goodbye { from }, now));
             }
+            NumberedMessage::Terminated { path, uid, existed } => {
+                link.far_ended(&path, uid, EndElsewhere { existed, node_down: false });
+            }
+            NumberedMessage::Watch { path, uid } => {
+                let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
+                let watched = self.actor_for(link, Incoming::Watch(target), &path, uid).zip(link.watcher());
+                match watched {
+                    Some((actor, watcher)) => PeerWatcher::watch(&watcher, actor),
+                    None => {
+                        let message = NumberedMessage::Terminated { path, uid, existed: false };
+                        self.send_numbered(link, message);
+                    }
+                }
+            }
+            NumberedMessage::Unwatch { path, uid } => {
+                let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
+                let watched = self.actor_for(link, Incoming::Watch(target), &path, uid).zip(link.watcher());
+                if let Some((actor, watcher)) = watched {
+                    PeerWatcher::unwatch(&watcher, actor);
+                }
+            }
+            NumberedMessage::Stop { path, uid } => {
+                let target = Target { path: &path, is_export: false, is_deployed: false };
+                if let Some(actor) = self.actor_for(link, Incoming::End(target), &path, uid) {
+                    actor.stop();
+                }
+            }
         }
+    }
+
+    /// The actor of this path and uid, if the policy lets the peer do this with it.
+    pub(crate) fn actor_for(
+        &self,
+        link: &Link,
+        incoming: Incoming<'_>,
+        path: &str,
+        uid: u32,
+    ) -> Option<AnyActorRef> {
+        if let Err(why) = link.access().decide(incoming) {
+            log::warn!("node {} is refused at {path}: {why}", link.peer);
+            return None;
+        }
+        let path = check_canonical(path, uid > 0).ok().and_then(|()| path.parse::<ActorPath>().ok())?;
+        self.system()?.actor_at(&path.with_uid(uid)).ok()
     }
 
     // ---- time
 
     /// A heartbeat's time is over.
     fn tick(&self) {
-        let links = self.with(|inner, now| {
+        let (links, pause) = self.with(|inner, now| {
+            let heartbeat = self.settings.association.detector.heartbeat;
+            let late = now.saturating_sub(inner.ticked).saturating_sub(heartbeat);
+            inner.ticked = now;
+            let pause = if late > heartbeat * 2 { late } else { Duration::ZERO };
             inner.heartbeat = inner.heartbeat.wrapping_add(1);
             if let (Some(fabric), false) = (self.fabric.get(), inner.has_ended) {
                 let heartbeat = ControlMessage::Heartbeat { number: inner.heartbeat };
@@ -523,15 +738,26 @@ impl Hub {
             }
             let heartbeat = inner.heartbeat;
             active.iter().for_each(|link| link.outbox.outbox().set_heartbeat(heartbeat));
-            active
+            (active, pause)
         });
-        links.iter().for_each(|link| self.tick_link(link));
+        links.iter().for_each(|link| self.tick_link(link, pause));
+        self.tell_unwanted(self.ports.sweep());
+        self.forget_exports();
         self.count_returned();
     }
 
-    fn tick_link(&self, link: &Arc<Link>) {
+    /// Forgets the temporary actors that have ended.
+    fn forget_exports(&self) {
+        let Some(system) = self.system() else { return };
+        lock(&self.inner).exports.retain(|_, path| system.actor_at(path).is_ok());
+    }
+
+    fn tick_link(&self, link: &Arc<Link>, pause: Duration) {
         let now = self.now();
-        let due = link.with_control(|control| control.sender.due(now));
+        let due = link.with_control(|control| {
+            control.sender.forgive(pause, now);
+            control.sender.due(now)
+        });
         match due {
             Some(Ok(due)) => {
                 for (number, message) in due {
@@ -666,10 +892,17 @@ impl Hub {
                     self.fault(&link.peer, link.uid);
                 }
             }
-            ControlMessage::Credit(receipts) => {
-                if receipts.iter().any(|receipt| link.told(receipt).is_err()) {
-                    self.fault(&link.peer, link.uid);
-                }
+            ControlMessage::Credit(receipts)
+                if receipts.iter().any(|receipt| link.told(receipt).is_err()) =>
+            {
+                self.fault(&link.peer, link.uid);
+            }
+            ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
+            ControlMessage::UnknownType { id } => {
+                log::warn!(
+                    "node {} knows no type of message with the number {id:#018x}: register it there",
+                    link.peer
+                );
             }
             // Greetings have no link.
             _ => {}
@@ -696,10 +929,11 @@ impl Hub {
 
     pub(crate) fn links(&self) -> Vec<LinkReport> {
         let inner = lock(&self.inner);
+        let last = inner.last_reports.iter().cloned();
         let ended = inner.ended.iter().map(|link| (link, false));
         let living =
             inner.peers.values().flat_map(|peer| peer.links.values().map(|link| (link, peer.is_suspect)));
-        ended.chain(living).map(|(link, is_suspect)| link.report(is_suspect)).collect()
+        last.chain(ended.chain(living).map(|(link, is_suspect)| link.report(is_suspect))).collect()
     }
 
     /// Adds what waits here, and what was shipped.
@@ -707,11 +941,23 @@ impl Hub {
         self.count_returned();
         let inner = lock(&self.inner);
         ledger.shipped += inner.retired_shipped;
+        // Ordering: Relaxed; a count.
+        ledger.queued += self.waiting_messages.load(Ordering::Relaxed);
         let living = inner.peers.values().flat_map(|peer| peer.links.values());
         for link in inner.ended.iter().chain(living) {
-            let counts = link.outbox.outbox().counts();
+            let counts = link.outbox.outbox().message_counts();
             ledger.queued += counts.queued;
             ledger.shipped += counts.shipped;
+        }
+    }
+
+    /// Waits until these links have given out what waits, as their peers make room, until `until` and not for too long.
+    fn flush(&self, links: &[Arc<Link>], until: Option<Instant>) {
+        let latest = Instant::now() + FLUSH_MAX;
+        let by = until.map_or(latest, |until| until.min(latest));
+        let waits = |link: &Arc<Link>| link.is_active() && link.outbox.outbox().counts().queued > 0;
+        while Instant::now() < by && links.iter().any(waits) {
+            thread::sleep(FLUSH_STEP);
         }
     }
 
@@ -722,6 +968,7 @@ impl Hub {
             living.filter(|link| link.is_active()).cloned().collect::<Vec<_>>()
         });
         links.iter().for_each(|link| self.send_numbered(link, NumberedMessage::Goodbye));
+        self.flush(&links, until);
         let by =
             until.map_or(FLUSH_MAX, |until| until.saturating_duration_since(Instant::now()).min(FLUSH_MAX));
         if let Some(fabric) = self.fabric.get() {
@@ -733,14 +980,29 @@ impl Hub {
             let links = peers.into_values().flat_map(|peer| peer.links.into_values());
             links.for_each(|link| Self::end_link(inner, link));
         });
+        self.count_returned();
+        // The links refer to this hub.
+        let mut inner = lock(&self.inner);
+        let ended = std::mem::take(&mut inner.ended);
+        for link in &ended {
+            inner.retired_shipped += link.outbox.outbox().message_counts().shipped;
+            inner.last_reports.push(link.report(false));
+        }
+        drop(inner);
+        drop(ended);
     }
 }
 
 /// The longest time for which the end of a system waits for its last messages to other nodes.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
+/// The time between two looks at what is left.
+const FLUSH_STEP: Duration = Duration::from_millis(1);
+
 impl Inbound for Hub {
-    fn up(&self, _: usize) {
+    fn up(&self, max_frame: usize) {
+        // Ordering: Relaxed; see `envelope_max`.
+        self.max_frame.store(max_frame, Ordering::Relaxed);
         self.with(|inner, _| Self::publish(inner, NodeEvent::EngineUp));
     }
 

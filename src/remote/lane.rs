@@ -6,13 +6,19 @@ use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::turn::apply;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::dead_letter::DeadLetterReason;
-use crate::core::system::SystemCore;
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
+use crate::core::system::{SystemCore, SystemRef};
+use crate::path::actor_path::ActorPath;
 use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place};
+use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
 use crate::remote::link::Link;
-use crate::remote::policy::{Incoming, NotAllowed, Target};
+use crate::remote::policy::{Incoming, Target};
 use crate::remote::registry::{Inlet, WireType};
+use crate::remote::reply_ports::Refused;
+use crate::remote::resolving::Identity;
+use crate::selection::selection::Found as Selected;
+use crate::util::panic::quietly;
 use std::sync::Arc;
 
 /// The batches that a lane handles before other actors have their turn.
@@ -92,25 +98,127 @@ impl Lane {
     }
 
     fn take(&self, envelope: &Envelope<'_>, found: &mut Option<Found>, system: &Arc<SystemCore>) {
-        if link_is_over(&self.link) {
+        let link = &self.link;
+        // Nothing of a peer whose link has ended is delivered any more.
+        if link.has_ended() {
             return;
         }
-        if let (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) = (envelope.kind, envelope.place) {
-            let found = found.get_or_insert_with(|| self.find(&envelope.place, system));
-            let row = system.ledger().for_this_thread();
-            row.received(1);
-            let reason = match found {
-                Found::Inlet(inlet) => match inlet.deliver(envelope.body) {
-                    Ok(()) => return,
-                    Err(_) => DeadLetterReason::Undecodable,
-                },
-                Found::Refused(reason) => *reason,
-            };
-            row.dead_lettered(1);
-            let known = self.link.hub.registry.by_id(type_id);
-            let message_type = known.map_or("an unknown type", |known| known.rust_name);
-            let recipient = || path.parse().unwrap_or_else(|_| crate::core::dead_letter::nowhere());
-            system.dead_letters().publish(reason, message_type, recipient);
+        match (envelope.kind, envelope.place) {
+            (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => {
+                let found = found.get_or_insert_with(|| self.find(&envelope.place, system));
+                self.tell_actor(envelope, found, system, (path, type_id));
+            }
+            (EnvelopeKind::Reply | EnvelopeKind::Identity, Place::Port) => {
+                let mut tokens = envelope.tokens.iter();
+                match tokens.next().map(|token| link.hub.ports.take(token, link.uid)) {
+                    Some(Ok(port)) => quietly(|| port.reply(link, tokens, envelope.body)),
+                    // Ports in a late reply are dropped, which refuses them.
+                    _ => tokens.for_each(|token| drop(link.import(token))),
+                }
+            }
+            (EnvelopeKind::RefusedReply, Place::Port) => {
+                let port = envelope.tokens.iter().next().map(|token| link.hub.ports.take(token, link.uid));
+                if let Some(Ok(port)) = port {
+                    let refused = decode::<Refused>(envelope.body).unwrap_or(Refused::Undecodable);
+                    quietly(|| port.fail(refused.error()));
+                }
+            }
+            (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
+                self.select(envelope, system, (text, type_id));
+            }
+            (EnvelopeKind::Identify, Place::Selection { text, type_id }) => {
+                let identity = self.identity(system, text, type_id);
+                let port = envelope.tokens.iter().next().map(|token| link.import(token));
+                if let Some(port) = port {
+                    port.identify(&identity);
+                }
+            }
+            (EnvelopeKind::Pill | EnvelopeKind::Kill, Place::Actor { path, uid, .. }) => {
+                let target = Target { path, is_export: false, is_deployed: false };
+                match link.hub.actor_for(link, Incoming::End(target), path, uid) {
+                    Some(actor) if envelope.kind == EnvelopeKind::Pill => actor.poison(),
+                    Some(actor) => actor.kill(),
+                    None => {}
+                }
+            }
+            // Those that this version does not send.
+            _ => envelope.tokens.iter().for_each(|token| drop(link.import(token))),
+        }
+    }
+
+    fn tell_actor(
+        &self,
+        envelope: &Envelope<'_>,
+        found: &Found,
+        system: &Arc<SystemCore>,
+        (path, type_id): (&str, u64),
+    ) {
+        system.ledger().for_this_thread().received(1);
+        let mut tokens = envelope.tokens.iter();
+        let reason = match found {
+            Found::Inlet(inlet) => match inlet.deliver(&self.link, &mut tokens, envelope.body) {
+                Ok(()) => return,
+                Err(_) => DeadLetterReason::Undecodable,
+            },
+            Found::Refused(reason) => {
+                let refused = match reason {
+                    DeadLetterReason::UnknownType => Refused::UnknownType,
+                    DeadLetterReason::NotAllowed => Refused::NotAllowed,
+                    DeadLetterReason::OtherType => Refused::WrongType,
+                    DeadLetterReason::NoActor => Refused::NoActor,
+                    _ => Refused::Stopped,
+                };
+                tokens.for_each(|token| self.link.import(token).refuse(refused));
+                *reason
+            }
+        };
+        system.ledger().for_this_thread().dead_lettered(1);
+        let known = self.link.hub.registry.by_id(type_id);
+        let message_type = known.map_or("an unknown type", |known| known.rust_name);
+        system.dead_letters().publish(reason, message_type, || path.parse().unwrap_or_else(|_| nowhere()));
+    }
+
+    /// Delivers a message to all actors that the text selects now: each gets a copy of its own.
+    fn select(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>, (text, type_id): (&str, u64)) {
+        let refused = |reason| vec![Found::Refused(reason)];
+        let known = self.link.hub.registry.by_id(type_id);
+        let selected = SystemRef::new(system.clone()).select(text);
+        let found = match (known, selected) {
+            _ if self.link.access().decide(Incoming::Select { text }).is_err() => {
+                refused(DeadLetterReason::NotAllowed)
+            }
+            (Err(_), _) => {
+                self.link.hub.send_on(&self.link, &ControlMessage::UnknownType { id: type_id });
+                refused(DeadLetterReason::UnknownType)
+            }
+            (_, Err(_)) => refused(DeadLetterReason::NoActor),
+            (Ok(known), Ok(selected)) => match selected.resolve() {
+                Selected::Missing(_) => refused(DeadLetterReason::NoActor),
+                Selected::Actors(actors) => {
+                    // Actors of another type get no copy.
+                    let inlets: Vec<Found> =
+                        actors.iter().filter_map(|actor| known.inlet(actor).ok()).map(Found::Inlet).collect();
+                    if inlets.is_empty() { refused(DeadLetterReason::OtherType) } else { inlets }
+                }
+            },
+        };
+        found.iter().for_each(|found| self.tell_actor(envelope, found, system, (text, type_id)));
+    }
+
+    /// The answer to the request for a reference.
+    fn identity(&self, system: &Arc<SystemCore>, text: &str, type_id: u64) -> Identity {
+        if self.link.access().decide(Incoming::Identify { text }).is_err() {
+            return Identity::NotAllowed;
+        }
+        let Ok(known) = self.link.hub.registry.by_id(type_id) else { return Identity::UnknownType };
+        let actor = text.parse().ok().and_then(|path| system.actor_at(&path).ok());
+        let Some(actor) = actor else { return Identity::NotFound };
+        match known.inlet(&actor) {
+            Ok(_) => {
+                let path = actor.path().as_str().to_owned();
+                Identity::Found { path, uid: actor.uid(), system: self.link.own_uid }
+            }
+            Err(error) => Identity::WrongType { takes: error.takes.to_owned() },
         }
     }
 
@@ -123,19 +231,15 @@ impl Lane {
             self.link.hub.send_on(&self.link, &ControlMessage::UnknownType { id: type_id });
             return Found::Refused(DeadLetterReason::UnknownType);
         };
-        let target = Target { path, is_export: false, is_deployed: false };
-        if self.allows(Incoming::Message(target)).is_err() {
+        let target = Target { path, is_export: self.link.hub.is_export(uid), is_deployed: false };
+        if self.link.access().decide(Incoming::Message(target)).is_err() {
             return Found::Refused(DeadLetterReason::NotAllowed);
         }
         Self::inlet(system, path, uid, known)
     }
 
-    fn allows(&self, incoming: Incoming<'_>) -> Result<(), NotAllowed> {
-        self.link.access().decide(incoming)
-    }
-
     fn inlet(system: &Arc<SystemCore>, path: &str, uid: u32, known: &WireType) -> Found {
-        let Ok(path) = path.parse::<crate::path::actor_path::ActorPath>() else {
+        let Ok(path) = path.parse::<ActorPath>() else {
             return Found::Refused(DeadLetterReason::NoActor);
         };
         match system.actor_at(&path.with_uid(uid)) {
@@ -147,9 +251,4 @@ impl Lane {
             },
         }
     }
-}
-
-/// Whether nothing of the peer is delivered any more.
-fn link_is_over(link: &Link) -> bool {
-    link.has_ended()
 }

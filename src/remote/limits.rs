@@ -61,7 +61,7 @@ debug_by_display! { LimitError }
 pub(crate) const FRAME_MAX: usize = 1 << 20;
 
 /// The bytes of a frame that an envelope alone in it may need besides its body: the header, the place and the ports.
-const FRAME_REST: usize = 8 << 10;
+pub(crate) const FRAME_REST: usize = 8 << 10;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;

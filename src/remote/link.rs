@@ -1,19 +1,24 @@
 //! The link between this start of the system and one start of a peer.
 
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::remote::batch::Token;
 use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
 use crate::remote::data_gate::DataGate;
+use crate::remote::far::{Far, InternedFar};
+use crate::remote::far_table::FarTable;
 use crate::remote::frame::{Position, Prefix};
 use crate::remote::hub::Hub;
 use crate::remote::lane::Lane;
 use crate::remote::link_report::{LinkReport, LinkState};
 use crate::remote::outbox::{EntryMemory, Outbox, OutboxLimits, Outgoing, PushError, Wake};
 use crate::remote::peer_outbox::PeerOutbox;
+use crate::remote::peer_watcher::PeerWatcher;
 use crate::remote::policy::Access;
+use crate::remote::reply_ports::{ExportedPort, ImportedPort};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, OnceLock, lock};
+use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +36,16 @@ pub(crate) struct Link {
     active: OnceLock<ActiveParts>,
     /// The actors of the peer's lanes, as far as there are any.
     lane_actors: Mutex<Vec<Option<AnyActorRef>>>,
+    /// The references to actors of the peer.
+    pub(crate) fars: FarTable<InternedFar>,
+    /// The actors of the peer that have stand-ins.
+    pub(crate) stand_ins: Mutex<Vec<Arc<Far>>>,
+    /// The actor that watches actors here for the peer.
+    watcher: Mutex<Option<AnyActorRef>>,
+    /// The ports of the peer that are not answered, and whether their askers wait.
+    imports: Mutex<HashMap<Token, Arc<AtomicBool>>>,
+    /// The place of the ports of the peer, in each lane.
+    port_memories: Box<[EntryMemory]>,
     pub(crate) malformed: AtomicU64,
     pub(crate) stale: AtomicU64,
 }
@@ -87,6 +102,11 @@ impl Link {
             has_ended: AtomicBool::new(false),
             active: OnceLock::new(),
             lane_actors: Mutex::default(),
+            fars: FarTable::new(),
+            stand_ins: Mutex::default(),
+            watcher: Mutex::default(),
+            imports: Mutex::default(),
+            port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),
             malformed: AtomicU64::new(0),
             stale: AtomicU64::new(0),
         }
@@ -140,6 +160,44 @@ impl Link {
         let hash = path.bytes().fold(0xcbf2_9ce4_8422_2325, feed);
         // The low bits of this hash are the worse ones.
         ((hash >> 32) % lanes) as usize
+    }
+
+    /// The lane of an answer to a port of the peer.
+    pub(crate) fn lane_of_port(&self, token: &Token) -> usize {
+        usize::from(token[0]) % self.outbox.outbox().lanes()
+    }
+
+    pub(crate) fn port_memory(&self, lane: usize) -> &EntryMemory {
+        &self.port_memories[lane]
+    }
+
+    /// Keeps a port whose token goes to the peer. The error is the largest number of ports.
+    pub(crate) fn export(&self, port: ExportedPort) -> Result<Token, usize> {
+        let mut swept = Vec::new();
+        let exported = self.hub.ports.export(port, self.uid, &mut swept);
+        self.hub.tell_unwanted(swept);
+        exported.map_err(|(_, full)| full.max)
+    }
+
+    /// Makes a port of the token of a peer.
+    pub(crate) fn import(self: &Arc<Self>, token: Token) -> ImportedPort {
+        let is_wanted =
+            lock(&self.imports).entry(token).or_insert_with(|| Arc::new(AtomicBool::new(true))).clone();
+        ImportedPort::new(self.clone(), token, is_wanted)
+    }
+
+    /// A port of the peer is answered, or dropped.
+    pub(crate) fn forget_import(&self, token: &Token) {
+        lock(&self.imports).remove(token);
+    }
+
+    /// The askers of these ports wait no more.
+    pub(crate) fn unwanted(&self, tokens: &[Token]) {
+        let imports = lock(&self.imports);
+        for is_wanted in tokens.iter().filter_map(|token| imports.get(token)) {
+            // Ordering: Relaxed; advice only.
+            is_wanted.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Puts an envelope into the outbox, and tells the engine if need be.
@@ -267,7 +325,17 @@ impl Link {
     /// Ends the actors of the lanes, after the link has ended.
     pub(crate) fn end_lanes(&self) {
         let actors = std::mem::take(&mut *lock(&self.lane_actors));
-        actors.into_iter().flatten().for_each(|lane| lane.stop());
+        let watcher = lock(&self.watcher).take();
+        actors.into_iter().flatten().chain(watcher).for_each(|actor| actor.stop());
+    }
+
+    /// The actor that watches actors here for the peer, which is made for the first watch.
+    pub(crate) fn watcher(self: &Arc<Self>) -> Option<AnyActorRef> {
+        let mut watcher = lock(&self.watcher);
+        if watcher.is_none() && !self.has_ended() {
+            *watcher = PeerWatcher::spawn(self);
+        }
+        watcher.clone()
     }
 
     pub(crate) fn incoming_lanes(&self) -> u8 {

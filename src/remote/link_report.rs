@@ -2,7 +2,7 @@
 
 /// The account of the link between this start of the system and one start of a peer.
 ///
-/// Of the messages that this node has sent, `shipped = confirmed + lost + in_doubt` at any quiet moment. While the link lives,
+/// It counts envelopes: messages, replies, refusals, pills and requests for references. Of those that this node has sent, `shipped = confirmed + lost + in_doubt` at any quiet moment. While the link lives,
 /// `in_doubt` is what is under way, or not told of yet; when the link has ended, it is final.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -13,19 +13,19 @@ pub struct LinkReport {
     pub uid: u64,
     /// The state of the link.
     pub state: LinkState,
-    /// Messages to the peer that wait here.
+    /// Envelopes to the peer that wait here.
     pub queued: u64,
-    /// Messages that the engine has taken.
+    /// Envelopes that the engine has taken.
     pub shipped: u64,
-    /// Shipped messages that came to the peer, as it has told.
+    /// Shipped envelopes that came to the peer, as it has told.
     pub confirmed: u64,
-    /// Shipped messages that did not come to the peer, as it has told.
+    /// Shipped envelopes that did not come to the peer, as it has told.
     pub lost: u64,
     /// Batches that came to the peer a second time, or too late; it took none of them.
     pub repeated: u64,
-    /// Shipped messages of which the peer has not told.
+    /// Shipped envelopes of which the peer has not told.
     pub in_doubt: u64,
-    /// Messages of the peer that came here.
+    /// Envelopes of the peer that came here.
     pub received: u64,
     /// Frames of the peer that could not be read.
     pub malformed: u64,

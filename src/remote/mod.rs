@@ -25,6 +25,9 @@
 //! - `node.rs`, `remote.rs`: the node as its system describes and sees it.
 //! - `hub.rs`: the associations of a node, and all that comes in.
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
+//! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`: references, messages, and reply ports that cross.
+//! - `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
+//! - `resolving.rs`, `far_selection.rs`: how an actor is found by its path, and how several are.
 //! - `node_event.rs`, `link_report.rs`: what a node tells of itself.
 
 #[cfg(feature = "remote")]
@@ -34,28 +37,20 @@ pub(crate) mod guarded_deserializer; // budgets for nesting and elements
 #[cfg(feature = "remote")]
 pub(crate) mod codec; // messages to bytes and back
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "groups by path are not built yet"))]
 pub(crate) mod registry; // the types that a node knows
 #[cfg(feature = "remote")]
 pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
-#[cfg_attr(
-    not(any(test, pointsman_mirror)),
-    expect(dead_code, reason = "references elsewhere are not built yet")
-)]
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
 #[cfg(feature = "remote")]
 pub(crate) mod control_message; // the messages of control frames
-#[cfg_attr(
-    not(any(test, pointsman_mirror)),
-    expect(dead_code, reason = "references elsewhere are not built yet")
-)]
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "deployments are not built yet"))]
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "reports of lanes are not built yet"))]
 pub(crate) mod credit; // how much may be under way in a lane
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod control; // the numbered stream of control messages
 #[cfg(feature = "remote")]
 pub(crate) mod data_gate; // control messages that wait for data
@@ -64,24 +59,26 @@ pub(crate) mod detector; // how suspicious a silence is
 #[cfg(feature = "remote")]
 pub(crate) mod tombstones; // systems that were declared down
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod association; // greeting, suspicion, quarantine and a new beginning
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
 pub(crate) mod limits; // what a node takes in, keeps and sends at most
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "references elsewhere are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "watches and deployments are not built yet"))]
 pub(crate) mod policy; // what may come in, from which peers
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "references are not counted yet"))]
 pub(crate) mod far_table; // the references to actors of a peer, each once
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "choked actors are not told of yet"))]
 pub(crate) mod far_state; // whether an actor elsewhere takes messages
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "nodes are not built yet"))]
+#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "ports are not reported yet"))]
 pub(crate) mod ports; // the reply ports that were sent to others
 #[cfg(feature = "remote")]
 pub(crate) mod engine; // what carries frames between nodes
 #[cfg(feature = "remote")]
 pub(crate) mod peer_outbox; // an outbox as the engine sees it
+#[cfg(all(feature = "remote", feature = "testkit"))]
+#[doc(hidden)]
+pub mod fuzz_hooks; // functions for the fuzz targets of this repository
+
 #[cfg(feature = "remote")]
 pub(crate) mod in_process; // the engine for systems of one process
 #[cfg(feature = "remote")]
@@ -89,13 +86,27 @@ pub(crate) mod node; // the description of a node
 #[cfg(feature = "remote")]
 pub(crate) mod remote; // the handle to a node
 #[cfg(feature = "remote")]
-#[expect(dead_code, reason = "references elsewhere are not built yet")]
 pub(crate) mod hub; // the associations of a node
 #[cfg(feature = "remote")]
-#[expect(dead_code, reason = "references elsewhere are not built yet")]
 pub(crate) mod link; // the link to one start of a peer
 #[cfg(feature = "remote")]
 pub(crate) mod lane; // the actor that handles the batches of a lane
+#[cfg(feature = "remote")]
+pub(crate) mod far; // references to actors of other nodes
+#[cfg(feature = "remote")]
+pub(crate) mod encoder; // a message and the references in it, to bytes
+#[cfg(feature = "remote")]
+pub(crate) mod decoder; // the same, from bytes
+#[cfg(feature = "remote")]
+pub(crate) mod reply_ports; // reply ports that cross to other nodes
+#[cfg(feature = "remote")]
+pub(crate) mod resolving; // the request for a reference by its path
+#[cfg(feature = "remote")]
+pub(crate) mod far_selection; // what a path or pattern selects at another node
+#[cfg(feature = "remote")]
+pub(crate) mod stand_in; // the cell that is watched in the place of an actor elsewhere
+#[cfg(feature = "remote")]
+pub(crate) mod peer_watcher; // the actor that watches for a peer
 #[cfg(feature = "remote")]
 pub(crate) mod node_event; // events of a node
 #[cfg(feature = "remote")]
@@ -126,6 +137,8 @@ pub use crate::remote::peer_outbox::PeerOutbox;
 pub use crate::remote::policy::{Policy, PolicyError};
 #[cfg(feature = "remote")]
 pub use crate::remote::remote::Remote;
+#[cfg(feature = "remote")]
+pub use crate::remote::resolving::{ResolveError, Resolving};
 #[cfg(feature = "remote")]
 pub use crate::remote::wire::{Wire, wire_id};
 #[cfg(all(feature = "remote", feature = "macros"))]

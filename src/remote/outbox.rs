@@ -19,7 +19,7 @@
 //! it, and so is a mark that no batch has shown: otherwise the batch would wait for a control message behind one that waits
 //! for the batch.
 
-use crate::remote::batch::{BatchWriter, Entry, EnvelopeKind, Place, Token};
+use crate::remote::batch::{Batch, BatchWriter, Entry, EnvelopeKind, Place, Token};
 use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -85,6 +85,8 @@ impl EntryMemory {
 struct Sealed {
     frame: Vec<u8>,
     envelopes: u16,
+    /// The messages among the envelopes, which the books count.
+    messages: u16,
     mark: u64,
     fence: u64,
 }
@@ -105,6 +107,10 @@ struct Lane {
     sealed_bytes: usize,
     /// The envelopes of all sealed batches.
     sealed_envelopes: u64,
+    /// The messages of the open batch, of all batches that wait, and of those that were given out.
+    open_messages: u16,
+    queued_messages: u64,
+    shipped_messages: u64,
     /// The place of the next batch that is given out, but for its mark and fence: the sums over all that were.
     next: Position,
     /// The bytes up to which the peer takes batches.
@@ -148,6 +154,9 @@ impl Outbox {
                 sealed: VecDeque::new(),
                 sealed_bytes: 0,
                 sealed_envelopes: 0,
+                open_messages: 0,
+                queued_messages: 0,
+                shipped_messages: 0,
                 next: Position { sequence: 1, ..Position::default() },
                 limit: window,
                 is_idle: true,
@@ -199,6 +208,10 @@ impl Outbox {
         }
         let index = held.open.push(kind, &entry, tokens, body);
         memory.set(held.open_number, index);
+        if kind.is_message() {
+            held.open_messages += 1;
+            held.queued_messages += 1;
+        }
         drop(held);
         Ok(self.wake())
     }
@@ -228,7 +241,7 @@ impl Outbox {
         let batch = if held.needs_probe {
             held.needs_probe = false;
             // It shows no mark and waits for no fence: those are the business of the batches that it goes before.
-            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, mark: 0, fence: 0 }
+            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, messages: 0, mark: 0, fence: 0 }
         } else {
             if held.sealed.is_empty() && held.has_unsealed() {
                 held.seal();
@@ -244,7 +257,9 @@ impl Outbox {
         };
         held.is_idle = false;
         let charge = batch.charge();
-        let Sealed { mut frame, envelopes, mark, fence } = batch;
+        let Sealed { mut frame, envelopes, messages, mark, fence } = batch;
+        held.queued_messages -= u64::from(messages);
+        held.shipped_messages += u64::from(messages);
         let heartbeat = self.heartbeat.load(Ordering::Relaxed);
         let position = Position { mark, fence, heartbeat, ..held.next };
         // There are at most 256 lanes.
@@ -263,23 +278,26 @@ impl Outbox {
 
     /// Takes back the batch that the engine has taken last of its lane, and not begun to write: it goes before all others.
     ///
-    /// After the end of the link it is not taken: the error is the number of envelopes that are lost.
+    /// After the end of the link it is not taken: the error is the number of messages that are lost.
     pub(crate) fn put_back(&self, frame: Vec<u8>) -> Result<(), u64> {
         let (Ok(prefix), Ok(position)) = (Prefix::read(&frame, u8::MAX), Position::read(&frame)) else {
             debug_assert!(false, "no frame of an outbox");
             return Ok(());
         };
         let Prefix { envelopes, lane, .. } = prefix;
+        let messages = messages_of(&frame);
         let mut held = self.lane(usize::from(lane));
         debug_assert_eq!(position.sequence + 1, held.next.sequence, "another batch was taken behind it");
         held.next = position;
+        held.shipped_messages -= u64::from(messages);
         if held.is_closed {
-            return Err(envelopes.into());
+            return Err(messages.into());
         }
+        held.queued_messages += u64::from(messages);
         held.sealed_bytes += frame.len();
         held.sealed_envelopes += u64::from(envelopes);
         let Position { mark, fence, .. } = position;
-        held.sealed.push_front(Sealed { frame, envelopes, mark, fence });
+        held.sealed.push_front(Sealed { frame, envelopes, messages, mark, fence });
         Ok(())
     }
 
@@ -351,7 +369,7 @@ impl Outbox {
             }
             taken.extend(std::mem::take(&mut held.sealed).into_iter().filter(|batch| batch.envelopes > 0));
             held.is_closed |= is_end;
-            (held.sealed_bytes, held.sealed_envelopes) = (0, 0);
+            (held.sealed_bytes, held.sealed_envelopes, held.queued_messages) = (0, 0, 0);
             (held.shown_mark, held.needs_probe) = (held.mark, false);
             queued
         };
@@ -363,6 +381,17 @@ impl Outbox {
             see(frame, envelopes);
         }
         queued
+    }
+
+    /// The counts of all lanes, of messages alone.
+    pub(crate) fn message_counts(&self) -> OutboxCounts {
+        (0..self.lanes.len()).fold(OutboxCounts::default(), |sum, lane| {
+            let held = self.lane(lane);
+            OutboxCounts {
+                queued: sum.queued + held.queued_messages,
+                shipped: sum.shipped + held.shipped_messages,
+            }
+        })
     }
 
     /// The counts of one lane, and the bytes that were given out.
@@ -384,6 +413,13 @@ impl Outbox {
     }
 }
 
+/// The messages among the envelopes of a batch that was sealed here.
+fn messages_of(frame: &[u8]) -> u16 {
+    let Ok(batch) = Batch::read(frame, u8::MAX, usize::MAX) else { return 0 };
+    // A batch has at most 65,535 envelopes.
+    batch.envelopes().filter(|envelope| envelope.kind.is_message()).count() as u16
+}
+
 impl Lane {
     /// Seals the open batch, though it be empty.
     fn seal(&mut self) {
@@ -393,7 +429,8 @@ impl Lane {
         self.sealed_bytes += frame.len();
         self.sealed_envelopes += u64::from(envelopes);
         self.shown_mark = self.mark;
-        self.sealed.push_back(Sealed { frame, envelopes, mark: self.mark, fence: self.fence });
+        let messages = std::mem::take(&mut self.open_messages);
+        self.sealed.push_back(Sealed { frame, envelopes, messages, mark: self.mark, fence: self.fence });
     }
 
     /// Whether the open batch has something to tell.
@@ -415,7 +452,6 @@ impl Lane {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
-    use crate::remote::batch::Batch;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -438,6 +474,29 @@ mod tests {
     fn read(frame: &[u8]) -> (Position, Vec<Vec<u8>>) {
         let batch = Batch::read(frame, 8, 10_000).expect("it was sealed here");
         (batch.position, batch.envelopes().map(|envelope| envelope.body.to_vec()).collect())
+    }
+
+    #[test]
+    fn messages_are_counted_apart_from_other_envelopes() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let port = EntryMemory::default();
+        let reply =
+            |body| Outgoing { kind: EnvelopeKind::Reply, place: Place::Port, tokens: &[[7; 16]], body };
+        let counts = |queued, shipped| OutboxCounts { queued, shipped };
+        for body in [b"a".as_slice(), b"b"] {
+            assert!(outbox.push(0, &tell(body), &memory).is_ok());
+            assert!(outbox.push(0, &reply(body), &port).is_ok());
+        }
+        assert_eq!((outbox.counts(), outbox.message_counts()), (counts(4, 0), counts(2, 0)));
+        let (_, frame) = outbox.next(0).expect("a batch");
+        assert_eq!((outbox.counts(), outbox.message_counts()), (counts(0, 4), counts(0, 2)));
+        assert_eq!(outbox.put_back(frame), Ok(()));
+        assert_eq!((outbox.counts(), outbox.message_counts()), (counts(4, 0), counts(2, 0)));
+        let (_, frame) = outbox.next(0).expect("the batch");
+        assert!(outbox.push(0, &tell(b"c"), &memory).is_ok());
+        assert_eq!((outbox.close(), outbox.message_counts()), (1, counts(0, 2)));
+        assert_eq!(outbox.put_back(frame), Err(2));
+        assert_eq!(outbox.message_counts(), counts(0, 0));
     }
 
     #[test]

@@ -32,7 +32,7 @@ struct Shared {
     outbox: Outbox,
     /// The lane whose turn it is.
     turn: AtomicUsize,
-    /// The envelopes of batches that came back after the end of the link.
+    /// The messages of batches that came back after the end of the link.
     returned_late: AtomicU64,
 }
 
@@ -118,9 +118,9 @@ impl PeerOutbox {
     ///
     /// A batch whose last byte was written must not be given back: it would arrive twice.
     pub fn put_back(&self, batch: Vec<u8>) {
-        if let Err(envelopes) = self.0.outbox.put_back(batch) {
+        if let Err(messages) = self.0.outbox.put_back(batch) {
             // Ordering: Relaxed; the books read it at a quiet moment.
-            self.0.returned_late.fetch_add(envelopes, Ordering::Relaxed);
+            self.0.returned_late.fetch_add(messages, Ordering::Relaxed);
         }
     }
 
@@ -128,7 +128,7 @@ impl PeerOutbox {
         &self.0.outbox
     }
 
-    /// The envelopes that the engine gave back after the end of the link, since the last call.
+    /// The messages that the engine gave back after the end of the link, since the last call.
     pub(crate) fn take_returned_late(&self) -> u64 {
         // Ordering: Relaxed; see `put_back`.
         self.0.returned_late.swap(0, Ordering::Relaxed)

@@ -3,13 +3,19 @@
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::recipient::DeliveryStatus;
+use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
+use crate::remote::decoder::read;
+use crate::remote::far_selection::selection;
+use crate::remote::hub::Hub;
+use crate::remote::link::Link;
 use crate::remote::wire::{NAME_MAX, Wire, is_name, wire_id};
 use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::quietly;
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Appends a message to the bytes, if it has at most so many.
 type Encode = fn(&dyn Any, &mut Vec<u8>, usize) -> Result<usize, EncodeError>;
@@ -18,13 +24,23 @@ type Decode = fn(&[u8]) -> Result<Box<dyn Any + Send>, DecodeError>;
 
 /// A reference to an actor or router here, which takes the bodies of messages of one type.
 pub(crate) trait Inlet {
-    /// Decodes a message, which is counted already, and delivers it.
-    fn deliver(&self, body: &[u8]) -> Result<(), DecodeError>;
+    /// Decodes a message of the link, which is counted already, and delivers it.
+    fn deliver(
+        &self,
+        link: &Arc<Link>,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Result<(), DecodeError>;
 }
 
 impl<M: Wire> Inlet for ActorRef<M> {
-    fn deliver(&self, body: &[u8]) -> Result<(), DecodeError> {
-        let message = decode::<M>(body)?;
+    fn deliver(
+        &self,
+        link: &Arc<Link>,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Result<(), DecodeError> {
+        let message = read::<M>(link, tokens, body)?;
         // A router runs code of the user, which accounts for the message when it unwinds.
         quietly(|| match self.forward_counted(message) {
             Ok(DeliveryStatus::Passed) => {}
@@ -39,6 +55,9 @@ impl<M: Wire> Inlet for ActorRef<M> {
     }
 }
 
+/// Makes an `ActorRef` to what a text selects at a node.
+type MakeSelection = fn(&Arc<Hub>, &str, &str) -> Box<dyn Any + Send>;
+
 type MakeInlet = fn(&AnyActorRef) -> Result<Box<dyn Inlet>, WrongType>;
 
 /// A type that is known to a node, without its parameter.
@@ -52,6 +71,7 @@ pub(crate) struct WireType {
     encode: Encode,
     decode: Decode,
     inlet: MakeInlet,
+    selection: MakeSelection,
 }
 
 impl WireType {
@@ -67,6 +87,7 @@ impl WireType {
                 None => Err(EncodeError::Refused { why: format!("it is no {}", type_name::<M>()) }),
             },
             decode: |bytes| decode::<M>(bytes).map(|message| Box::new(message) as _),
+            selection: |hub, node, text| Box::new(selection::<M>(hub, node, text)),
             inlet: |actor| actor.typed::<M>().map(|actor| Box::new(actor) as _),
         }
     }
@@ -202,6 +223,18 @@ impl Registry {
     /// The type of this number, which stands in a batch.
     pub(crate) fn by_id(&self, id: u64) -> Result<&WireType, UnknownType> {
         self.by_id.get(&id).ok_or(UnknownType::Id { id })
+    }
+
+    /// The reference to what a text selects at a node, if messages of this type are registered.
+    pub(crate) fn selection(
+        &self,
+        hub: &Arc<Hub>,
+        node: &str,
+        text: &str,
+        message: TypeId,
+    ) -> Option<Box<dyn Any + Send>> {
+        let known = self.by_id.get(self.by_type.get(&message)?)?;
+        Some((known.selection)(hub, node, text))
     }
 
     /// The number of `M`, which need not have the bound.

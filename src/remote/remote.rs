@@ -7,6 +7,7 @@ use crate::remote::engine::Identity;
 use crate::remote::hub::Hub;
 use crate::remote::link_report::LinkReport;
 use crate::remote::node::{CheckedNode, Node, NodeError};
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,6 +117,11 @@ impl Extension for NodeSlot {
         if let Some(hub) = &self.hub {
             hub.add_to_ledger(ledger);
         }
+    }
+
+    fn selection_at(&self, node: &str, text: &str, message: TypeId) -> Option<Box<dyn Any + Send>> {
+        let hub = self.hub.as_ref()?;
+        hub.registry.selection(hub, node, text, message)
     }
 
     fn node_name(&self) -> Option<&str> {

@@ -15,6 +15,7 @@ use crate::routing::routees::Routee;
 use crate::routing::router_info::RouterInfo;
 use crate::selection::lookup::LookupError;
 use crate::selection::selection::Selection;
+use crate::sync::OnceLock;
 use std::sync::Arc as StdArc;
 
 impl RouterBuilder {
@@ -153,7 +154,7 @@ impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
 fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {
     let info = StdArc::new(RouterInfo::without_router::<M>(selection.system()));
     let text = selection.to_string().into();
-    Routee::at_path(StdArc::new(WrittenPath { selection, text, fan_out }), info)
+    Routee::at_path(StdArc::new(WrittenPath { selection, text, fan_out, elsewhere: OnceLock::new() }), info)
 }
 
 pub(crate) fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
@@ -193,7 +194,7 @@ pub(crate) fn routees<M: Send + 'static>(
     let routee = |path: &String| {
         let selection = Selection::from_actor(&info.head, path)
             .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
-        let path = WrittenPath { selection, text: path.as_str().into(), fan_out };
+        let path = WrittenPath { selection, text: path.as_str().into(), fan_out, elsewhere: OnceLock::new() };
         Ok(Routee::at_path(StdArc::new(path), info.clone()))
     };
     paths.iter().map(routee).collect()

@@ -14,6 +14,7 @@ use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
+use crate::sync::OnceLock;
 
 /// The reference of the routee of a path, which finds and counts as `info` says.
 pub(crate) fn path_ref<M: Send + 'static>(
@@ -35,6 +36,9 @@ pub(crate) struct PathRecipient<M> {
 impl<M: Send + 'static> PathRecipient<M> {
     /// Returns the actors that a message goes to now, or the reason why there is none.
     fn find(&self) -> Result<Vec<ActorRef<M>>, PathLookupFailure> {
+        if let Some(elsewhere) = self.path.elsewhere.get_or_init(|| self.path.selection.elsewhere()) {
+            return Ok(vec![elsewhere.clone()]);
+        }
         let mut actors = match self.path.selection.resolve() {
             Found::Missing(path) => return Err(PathLookupFailure::NoActor(path)),
             Found::Actors(actors) => actors,
@@ -137,4 +141,6 @@ pub(crate) struct WrittenPath<M> {
     pub text: Box<str>,
     /// There if the selection may have wildcards.
     pub fan_out: Option<FanOut<M>>,
+    /// The reference to the actors at another node, if they are at one; made with the first message.
+    pub elsewhere: OnceLock<Option<ActorRef<M>>>,
 }

@@ -8,6 +8,7 @@
 //! 3. [`Ran::Idle`] says that the token went back into the task. From that instant another thread may schedule, run and
 //!    free the task, so the runner touches the task no more.
 
+use crate::measure::flight::{FlightEventKind, is_recording};
 use crate::measure::meter::{Measured, is_on};
 use crate::measure::pulse::Pulse;
 use crate::scheduler::gather::Gather;
@@ -268,8 +269,12 @@ impl Turn {
             self.look_up(*turns);
         }
         *turns += 1;
+        pulse.works();
         pulse.show_turns(*turns);
         pulse.begin_turn(task.cast());
+        if is_recording() {
+            pulse.note(FlightEventKind::TurnBegins);
+        }
     }
 
     /// Whether a measured turn is under way, or one that waits for its first message.

@@ -279,6 +279,7 @@ impl Core {
     fn look_around(&self) -> Option<TaskRef> {
         let turns = self.turns.get();
         self.pulse.show_turns(turns);
+        self.pulse.works();
         self.turn.look_up(turns);
         let looks_outside = turns >= self.inject_at.get();
         if looks_outside {
@@ -389,7 +390,11 @@ impl Core {
     /// Searches and sleeps until there is a task; returns `None` when the pool stops and no task is left.
     #[cold]
     fn find(&self, hooks: &mut impl TurnHooks) -> Option<TaskRef> {
+        self.pulse.stops_working();
         let task = self.find_task(hooks);
+        if task.is_some() {
+            self.pulse.works();
+        }
         if is_recording() && task.is_some() {
             // Its end is noted when this worker looks up, which comes before the next turn.
             self.pulse.note(FlightEventKind::TurnBegins);

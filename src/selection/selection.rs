@@ -7,12 +7,17 @@
 use crate::actor::context::Context;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::{AnyActorRef, WrongType};
+use crate::core::error::SendError;
+use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::system::SystemRef;
 use crate::path::actor_path::{ActorPath, PARENT, bad_character, elements, parse_uid};
 use crate::path::address::SystemAddress;
+#[cfg(feature = "remote")]
+use crate::path::canonical_path::check_selection_text;
 use crate::path::error::{PathError, PathFault};
 use crate::sync::HashSet;
 use crate::util::debug_by_display::debug_by_display;
+use std::any::{TypeId, type_name};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -47,6 +52,8 @@ pub struct Selection {
     /// The actor at which the path begins; `None` for the root.
     anchor: Option<AnyActorRef>,
     elements: StdArc<[Element]>,
+    /// The node whose actors are meant, if it is another one, and the text behind the address.
+    elsewhere: Option<StdArc<(SystemAddress, Box<str>)>>,
 }
 
 /// One step of the walk.
@@ -123,19 +130,31 @@ impl<M: Send + 'static> Context<M> {
     }
 }
 
+/// The position behind the address, the address of another node, and the elements.
+type ParsedSelection = (usize, Option<SystemAddress>, StdArc<[Element]>);
+
 impl Element {
     /// Returns the position of the first element, behind the address if there is one, and the elements.
-    fn parse_all(
-        text: &str,
-        system: impl FnOnce() -> SystemAddress,
-    ) -> Result<(usize, StdArc<[Self]>), PathError> {
+    fn parse_all(text: &str, system: impl FnOnce() -> SystemAddress) -> Result<ParsedSelection, PathError> {
         if text.is_empty() {
             return Err(PathError::new(text, text, 0, PathFault::Empty));
         }
-        let begin = match SystemAddress::split(text)? {
-            Some((address, begin)) if address == system() => begin,
-            Some((_, end)) => return Err(PathError::new(text, &text[..end], 0, PathFault::Elsewhere)),
-            None => 0,
+        let (begin, elsewhere) = match SystemAddress::split(text)? {
+            None => (0, None),
+            Some((address, begin)) => {
+                let own = system();
+                let is_own = address.system() == own.system();
+                match (address.node_name(), own.node_name()) {
+                    _ if address == own || is_own && address.is_local() => (begin, None),
+                    // To another node of this system's cluster, in the one form that paths have there.
+                    (Some(_), Some(_)) if is_own => {
+                        #[cfg(feature = "remote")]
+                        check_selection_text(text, begin)?;
+                        (begin, Some(address))
+                    }
+                    _ => return Err(PathError::new(text, &text[..begin], 0, PathFault::Elsewhere)),
+                }
+            }
         };
         let elements: Result<StdArc<[Self]>, PathError> = elements(&text[begin..])
             .map(|(position, element)| {
@@ -168,7 +187,7 @@ impl Element {
                 }
             })
             .collect();
-        Ok((begin, elements?))
+        Ok((begin, elsewhere, elements?))
     }
 }
 
@@ -179,9 +198,10 @@ impl Selection {
     }
 
     fn parse(system: SystemRef, anchor: Option<AnyActorRef>, text: &str) -> Result<Self, PathError> {
-        let (begin, elements) = Element::parse_all(text, || system.address())?;
+        let (begin, elsewhere, elements) = Element::parse_all(text, || system.address())?;
+        let elsewhere = elsewhere.map(|address| StdArc::new((address, text[begin..].into())));
         let anchor = if begin > 0 || text.starts_with('/') { None } else { anchor };
-        Ok(Self { system, anchor, elements })
+        Ok(Self { system, anchor, elements, elsewhere })
     }
 
     /// Checks the text of a selection in the system of this address.
@@ -192,13 +212,18 @@ impl Selection {
     /// Returns the path from the root, with its wildcards. `..` removes the element before it, also a wildcard.
     pub fn path(&self) -> ActorPath {
         let anchor = self.anchor.as_ref().map(AnyActorRef::path);
-        requested(anchor, &self.elements)
+        let path = requested(anchor, &self.elements);
+        match &self.elsewhere {
+            Some(elsewhere) => path.with_address(elsewhere.0.clone()),
+            None => path,
+        }
     }
 
     /// Compares by a total order in which equal selections are equal.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let system = |at: &Self| StdArc::as_ptr(at.system.core()) as usize;
-        let elements = || self.elements.cmp(&other.elements);
+        let elements =
+            || self.elements.cmp(&other.elements).then_with(|| self.elsewhere.cmp(&other.elsewhere));
         self.anchor.cmp(&other.anchor).then_with(elements).then_with(|| system(self).cmp(&system(other)))
     }
 
@@ -260,6 +285,9 @@ impl Selection {
 
     /// Returns the recipients of the message: an empty reference where no actor is.
     fn targets<M: Send + 'static>(&self, delivered: &mut SelectionDelivery) -> Vec<ActorRef<M>> {
+        if let Some(elsewhere) = self.elsewhere::<M>() {
+            return vec![elsewhere];
+        }
         match self.resolve() {
             Found::Missing(path) => {
                 delivered.missing = Some(path.clone());
@@ -273,10 +301,21 @@ impl Selection {
         }
     }
 
-    /// Walks the tree and returns the actors reached.
+    /// The reference to the actors that are selected at another node; `None` for a selection in this system. A message whose
+    /// type is not [registered](crate::SystemRef::address) at this node is a dead letter.
+    pub(crate) fn elsewhere<M: Send + 'static>(&self) -> Option<ActorRef<M>> {
+        let (address, text) = &**self.elsewhere.as_ref()?;
+        let core = self.system.core();
+        let node = address.node_name().unwrap_or_default();
+        let found = core.extensions.selection_at::<ActorRef<M>>(node, text, TypeId::of::<M>());
+        Some(found.unwrap_or_else(|| ActorRef::to_own_recipient(NotRegistered(self.clone()))))
+    }
+
+    /// Walks the tree and returns the actors reached. None are here, if they are at another node.
     pub(crate) fn resolve(&self) -> Found {
         let core = self.system.core();
-        let Some(tree) = core.tree() else { return Found::Missing(self.path()) };
+        let tree = core.tree().filter(|_| self.elsewhere.is_none());
+        let Some(tree) = tree else { return Found::Missing(self.path()) };
         let mut reached = vec![self.anchor.clone().unwrap_or_else(|| tree.root.clone())];
         let mut fanned_out = false;
         for (index, element) in self.elements.iter().enumerate() {
@@ -310,6 +349,21 @@ impl Selection {
             reached = next;
         }
         Found::Actors(reached)
+    }
+}
+
+/// The recipient of messages for another node whose type is not registered here.
+struct NotRegistered(Selection);
+
+impl<M: Send + 'static> OwnRecipient<M> for NotRegistered {
+    fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
+        let why =
+            format!("{} is not registered at this node: `Node::message` registers it", type_name::<M>());
+        Err(SendError::Unsendable { message, why })
+    }
+
+    fn system(&self) -> Option<SystemRef> {
+        Some(self.0.system.clone())
     }
 }
 
@@ -373,6 +427,7 @@ impl PartialEq for Selection {
         StdArc::ptr_eq(self.system.core(), other.system.core())
             && self.anchor == other.anchor
             && self.elements == other.elements
+            && self.elsewhere == other.elsewhere
     }
 }
 
@@ -382,6 +437,7 @@ impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.anchor.hash(state);
         self.elements.hash(state);
+        self.elsewhere.hash(state);
     }
 }
 
@@ -389,6 +445,9 @@ impl Hash for Selection {
 /// same actors.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(elsewhere) = &self.elsewhere {
+            return write!(f, "{}{}", elsewhere.0, elsewhere.1);
+        }
         // The parents of the anchor are known, so leading `..` elements are resolved.
         let ups = self.elements.iter().take_while(|element| **element == Element::Parent).count();
         let up = |actor: &AnyActorRef| actor.core().parent.clone();

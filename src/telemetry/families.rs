@@ -283,6 +283,7 @@ struct WorkerSum {
     parks: u64,
     steals: u64,
     searching: Duration,
+    busy: Duration,
 }
 
 fn show_workers(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
@@ -295,6 +296,7 @@ fn show_workers(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
             sum.parks += worker.parks;
             sum.steals += worker.steals;
             sum.searching += worker.searching;
+            sum.busy += worker.busy;
         }
     }
     type Get = fn(&WorkerSum) -> Value<'static>;
@@ -305,7 +307,11 @@ fn show_workers(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
             "Time that a thread has looked for tasks, where it is measured.",
         )
     };
-    let families: [(Family, Get); 5] = [
+    let busy = Family {
+        unit: "seconds",
+        ..counter("pointsman_worker_busy_seconds", "Time that a thread has run turns, where it is measured.")
+    };
+    let families: [(Family, Get); 6] = [
         (counter("pointsman_worker_turns", "Turns that a thread has run."), |worker| {
             Value::Count(worker.turns)
         }),
@@ -319,6 +325,7 @@ fn show_workers(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
             Value::Count(worker.steals)
         }),
         (searching, |worker| Value::Time(worker.searching)),
+        (busy, |worker| Value::Time(worker.busy)),
     ];
     for (family, get) in families {
         for ((dispatcher, thread), worker) in &workers {

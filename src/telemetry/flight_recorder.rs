@@ -1,8 +1,7 @@
-//! The flight recorder of a system: it lets the workers record for a while, and names the actors of the turns.
+//! The flight recorder of a system: it lets the threads of its dispatchers record for a while, and names the actors of the turns.
 
 use crate::core::lifecycle::ActorEvent;
 use crate::core::system::SystemRef;
-use crate::dispatch::dispatcher::DispatcherKind;
 use crate::measure::flight::{Flight, FlightEvent, RecordingSwitch};
 use crate::measure::pulse::Pulse;
 use crate::telemetry::actor_filter::walk;
@@ -35,17 +34,12 @@ pub(crate) struct RecordedThread {
 }
 
 impl Recording {
-    /// Begins to record the workers of the work-stealing dispatchers; `None` while another recording of the system
-    /// runs.
+    /// Begins to record the threads of all dispatchers that run now; `None` while another recording of the system runs.
     pub(crate) fn begin(system: &SystemRef) -> Option<Self> {
         let began = Instant::now();
         let switch = RecordingSwitch::on();
         let mut recording = Self { system: system.clone(), began, threads: Vec::new(), _switch: switch };
-        for (_, kind, pulses) in system.core().dispatchers.pulses() {
-            // Threads of other dispatchers note nothing.
-            if kind != DispatcherKind::WorkStealing {
-                continue;
-            }
+        for (_, _, pulses) in system.core().dispatchers.pulses() {
             for pulse in pulses {
                 let core = StdArc::downgrade(system.core());
                 // The thread of the pulse calls it.

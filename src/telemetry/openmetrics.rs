@@ -282,6 +282,7 @@ mod tests {
             parks: 3,
             steals: 1,
             searching: Duration::from_micros(1500),
+            busy: Duration::from_millis(2500),
             running: None,
         };
         let (a, b) = ("/user/workers/a", "/user/workers/b");

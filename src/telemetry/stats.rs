@@ -139,6 +139,9 @@ pub struct WorkerStats {
     /// The time that the thread has looked for tasks without one, while times were [measured](crate::telemetry::Telemetry).
     /// Only the workers of work-stealing dispatchers look.
     pub searching: Duration,
+    /// The time that the thread has run turns, while times were [measured](crate::telemetry::Telemetry). The share of a
+    /// period that a thread was busy is the growth of this time by the length of the period.
+    pub busy: Duration,
     /// The actor whose turn runs, or has just ended.
     pub running: Option<ActorEvent>,
 }
@@ -224,6 +227,7 @@ impl SystemRef {
                     parks: pulse.parks(),
                     steals: pulse.steals(),
                     searching: pulse.searching(),
+                    busy: pulse.busy(),
                     running: running.get(&pulse.running()).cloned().flatten(),
                 }
             });
@@ -347,6 +351,7 @@ impl Stats {
                 worker.parks = worker.parks.saturating_sub(known.parks);
                 worker.steals = worker.steals.saturating_sub(known.steals);
                 worker.searching = worker.searching.saturating_sub(known.searching);
+                worker.busy = worker.busy.saturating_sub(known.busy);
             }
         }
         stats

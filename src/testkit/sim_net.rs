@@ -346,8 +346,8 @@ impl SimNet {
         }
     }
 
-    /// Ends all starts of this node as a killed process ends: it sends nothing more, and what is sent to it is lost. What
-    /// it has sent still arrives. Its system is dropped, or finished, without any effect on other nodes.
+    /// Ends all starts of this node as a killed process ends: it sends nothing more, and frames to it are lost. Its frames that
+    /// are under way still arrive. Its system is dropped, or finished, without any effect on other nodes.
     pub fn crash(&self, node: &str) {
         let mut net = self.lock();
         net.frozen.remove(node);

@@ -365,44 +365,56 @@ impl ActorOfClass for System {
 }
 
 #[test]
-fn many_connections_are_bounded_and_none_is_starved() {
+fn many_connections_are_bounded_and_the_oldest_ones_give_way() {
+    // The clock stands: no limit of time helps.
+    let system = System::builder("many").clock(ManualClock::new()).build().unwrap();
+    let server = system.stats_server(local()).max_connections(4).spawn().unwrap();
+    // They say nothing, and a client that takes the last place ends the oldest.
+    let silent: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+    wait_until(|| server.accepted() == 20 && server.connections() == 3);
+    assert_eq!(get(&server, "/health").status, 200);
+    wait_until(|| server.connections() == 2);
+    // Those that have kept their places can still ask; the others were closed or reset, and not answered.
+    let answers = silent.into_iter().filter_map(|mut client| {
+        let _ = client.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let mut text = String::new();
+        let _ = client.read_to_string(&mut text);
+        (!text.is_empty()).then(|| Answer::of(&text).status)
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [200, 200]);
+    wait_until(|| server.connections() == 0);
+    ends_balanced(system);
+}
+
+#[test]
+fn clients_wait_for_a_single_place_until_its_time_is_over() {
     let clock = ManualClock::new();
-    let system = System::builder("many").clock(clock.clone()).build().unwrap();
+    let system = System::builder("single").clock(clock.clone()).build().unwrap();
     let server = system
         .stats_server(local())
-        .max_connections(4)
+        .max_connections(1)
         .request_within(Duration::from_secs(5))
         // Longer than the clock goes on here.
         .response_within(Duration::from_secs(1_000_000_000))
         .spawn()
         .unwrap();
-    // They say nothing. Those that are not accepted wait in the queue of the operating system, and the last one, who has
-    // a request, behind them.
-    let silent: Vec<_> = (0..20).map(|_| connect(&server)).collect();
-    wait_until(|| server.accepted() == 4);
-    assert_eq!(server.connections(), 4);
-    let mut last = connect(&server);
-    last.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut silent = silent.into_iter().peekable();
-    while silent.peek().is_some() {
-        let late = silent.by_ref().take(4).map(|mut client| {
-            std::thread::spawn(move || {
-                assert_eq!(answer(&mut client).status, 408);
-                client
-            })
-        });
-        let late: Vec<_> = late.collect();
-        while !late.iter().all(std::thread::JoinHandle::is_finished) {
-            assert!(server.connections() <= 4);
-            clock.advance(Duration::from_secs(5));
-            std::thread::yield_now();
-        }
-        // They keep their places until they close: so the next ones meet a clock that stands.
-        let clients: Vec<_> = late.into_iter().map(|late| late.join().unwrap()).collect();
-        drop(clients);
+    let mut silent = connect(&server);
+    wait_until(|| server.accepted() == 1);
+    let mut next = connect(&server);
+    next.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let next = std::thread::spawn(move || answer(&mut next).status);
+    let late = std::thread::spawn(move || {
+        assert_eq!(answer(&mut silent).status, 408);
+        silent
+    });
+    while !late.is_finished() {
+        assert_eq!((server.connections(), server.accepted()), (1, 1));
+        clock.advance(Duration::from_secs(1));
+        std::thread::yield_now();
     }
-    assert_eq!(answer(&mut last).status, 200);
-    drop(last);
+    // It keeps its place until it closes: so the next client meets a clock that stands.
+    drop(late.join().unwrap());
+    assert_eq!(next.join().unwrap(), 200);
     wait_until(|| server.connections() == 0);
     ends_balanced(system);
 }
@@ -492,6 +504,65 @@ fn a_trace_has_the_turns_of_busy_and_idle_workers() {
     }
     // Nothing goes on when the recording is over: a new one begins from nothing.
     wait_until(|| restless.is_closed());
+    ends_balanced(system);
+}
+
+#[test]
+fn a_trace_has_the_turns_of_blocking_and_pinned_threads() {
+    let clock = ManualClock::new();
+    let system = System::builder("traced-threads")
+        .clock(clock.clone())
+        .dispatcher("files", Dispatcher::blocking().thread_range(1..=1))
+        .dispatcher("own", Dispatcher::pinned())
+        .build()
+        .unwrap();
+    let server = system.serve_stats(local()).unwrap();
+    let actors = ["files", "own"].map(|dispatcher| {
+        let actor = system.actor(dispatcher).dispatcher(dispatcher).spawn(|| Waits).unwrap();
+        // Its thread runs before the recording begins.
+        actor.tell(None);
+        wait_until(|| actor.untyped().unwrap().handled() == 1);
+        actor
+    });
+    let client = std::thread::spawn({
+        let server = server.clone();
+        move || get(&server, "/trace?seconds=1")
+    });
+    let mut sent = 1;
+    while !client.is_finished() {
+        for actor in &actors {
+            (0..3).for_each(|_| actor.tell(None));
+        }
+        sent += 3;
+        wait_until(|| actors.iter().all(|actor| actor.untyped().unwrap().handled() == sent));
+        clock.advance(Duration::from_millis(5));
+    }
+    let page: Value = serde_json::from_str(&client.join().unwrap().page).unwrap();
+    let events = page["traceEvents"].as_array().unwrap();
+    for dispatcher in ["files", "own"] {
+        let thread = events
+            .iter()
+            .find(|event| event["ph"] == "M" && event["args"]["name"].as_str().unwrap().contains(dispatcher));
+        let tid = thread.unwrap_or_else(|| panic!("no thread of {dispatcher}: {}", page))["tid"].as_u64();
+        let of_thread = |cat: &str| {
+            let events = events.iter().filter(|event| event["tid"].as_u64() == tid && event["cat"] == cat);
+            events.collect::<Vec<_>>()
+        };
+        let turns = of_thread("turn");
+        let path = format!("/user/{dispatcher}");
+        assert!(turns.iter().all(|turn| turn["name"] == path.as_str()), "{turns:?}");
+        let messages: u64 = turns.iter().map(|turn| turn["args"]["messages"].as_u64().unwrap()).sum();
+        assert!((10..sent).contains(&messages), "{dispatcher}: {messages} of {sent}");
+        assert!(!of_thread("sleep").is_empty(), "{dispatcher}");
+        // A thread does one thing at a time.
+        let mut spans: Vec<(f64, f64)> = turns
+            .into_iter()
+            .chain(of_thread("sleep"))
+            .map(|event| (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap()))
+            .collect();
+        spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+        assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 0.001), "{spans:?}");
+    }
     ends_balanced(system);
 }
 

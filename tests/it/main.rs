@@ -73,7 +73,11 @@ mod references;
 #[cfg(feature = "remote")]
 mod remote_links;
 #[cfg(feature = "remote")]
+mod remote_refs;
+#[cfg(feature = "remote")]
 mod remote_support;
+#[cfg(feature = "remote")]
+mod remote_watch;
 #[cfg(feature = "macros")]
 mod requests;
 mod resizers;

@@ -5,13 +5,13 @@ use pointsman::dispatch::DispatcherKind;
 use pointsman::prelude::*;
 use pointsman::settings::Deployment;
 use pointsman::telemetry::{ActorFilter, ActorOrder, ActorState, Lifecycle, Stats, Telemetry};
-use pointsman::time::ManualClock;
+use pointsman::time::{Clock, ManualClock};
 use pointsman::{Mailbox, OverflowPolicy};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Counts its messages; a message may be a gate at which the actor waits, or a child to make.
 struct Counter;
@@ -451,12 +451,54 @@ fn workers_show_how_long_they_look_for_tasks_while_times_are_measured() {
     let system = system("searching");
     let actor = system.spawn(|| Counter).unwrap();
     settle(&actor);
-    assert_eq!(searching(&system), Duration::ZERO);
+    // Another system may measure here already, and then the workers of all systems do.
     system.set_telemetry(Telemetry::sampled());
+    let before = searching(&system);
     wait_until(|| {
         settle(&actor);
-        searching(&system) > Duration::ZERO
+        searching(&system) > before
     });
+}
+
+#[test]
+fn threads_show_how_long_they_are_busy_while_times_are_measured() {
+    for dispatcher in [
+        Dispatcher::work_stealing().threads(1),
+        Dispatcher::blocking().thread_range(1..=1),
+        Dispatcher::pinned(),
+    ] {
+        let kind = dispatcher.kind();
+        let began = Instant::now();
+        let system = System::builder("busy")
+            .dispatcher("own", dispatcher)
+            .telemetry(Telemetry::sampled())
+            .build()
+            .unwrap();
+        let busy = || {
+            let stats = system.stats();
+            let own = stats.dispatchers.iter().find(|one| one.name == "own").expect("the dispatcher");
+            own.workers.iter().map(|worker| worker.busy).sum::<Duration>()
+        };
+        let actor = system.actor("one").dispatcher("own").spawn(|| Counter).unwrap();
+        settle(&actor);
+        // A handler that runs counts already, for as long as it runs.
+        let before = busy();
+        let gate = hold(&actor);
+        wait_until(|| busy() >= before + 5 * MS);
+        let (at, since) = (busy(), Instant::now());
+        wait_until(|| since.elapsed() >= 5 * MS);
+        assert!(busy() >= at + 5 * MS, "{kind}: it is busy all the time");
+        drop(gate);
+        settle(&actor);
+        // A thread without tasks is not busy.
+        wait_until(|| {
+            let at = busy();
+            std::thread::sleep(MS);
+            busy() == at
+        });
+        let (busy, elapsed) = (busy(), began.elapsed());
+        assert!(busy <= elapsed, "{kind}: {busy:?} of {elapsed:?}");
+    }
 }
 
 /// The lifecycle events of a system, as short texts.
@@ -632,6 +674,104 @@ fn handlers_of_three_lengths_have_three_modes_on_each_kind_of_dispatcher() {
             assert!((130..=200).contains(&count), "{kind}: {time:?} {count} {handle:?}");
         }
         assert!(stats.class("takes").unwrap().depth.count() > 0, "{kind}");
+    }
+}
+
+/// A queue that is simulated on a clock that is moved by hand: messages come in bursts, and each takes a while. It writes
+/// down what each message has waited and taken.
+struct Simulated {
+    clock: ManualClock,
+    seed: u64,
+    left: u64,
+    /// The next message comes at this time.
+    next: Duration,
+    recorded: Arc<std::sync::Mutex<[Vec<u64>; 2]>>,
+    done: Sender<()>,
+}
+
+impl Simulated {
+    /// A length of which most are short and some are long, with this mean.
+    fn length(&mut self, mean: Duration) -> Duration {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let share = ((self.seed >> 33) as f64 + 1.0) / f64::from(1_u32 << 31);
+        mean.mul_f64(-share.min(1.0).ln())
+    }
+}
+
+impl Actor for Simulated {
+    /// When the message was sent.
+    type Message = Duration;
+    fn receive(&mut self, sent: Duration, ctx: &mut Context<Duration>) -> HandlerResult {
+        let began = self.clock.now();
+        let takes = self.length(50 * MS);
+        self.clock.advance(takes);
+        // The queue never runs empty: where nothing has come meanwhile, the next message comes now.
+        let mut comes = 0;
+        while self.left > 0 && (self.next <= began + takes || (comes == 0 && ctx.me().queued() == Some(0))) {
+            ctx.me().tell(self.clock.now());
+            self.left -= 1;
+            comes += 1;
+            let mean = if self.left / 500 % 2 == 0 { 40 * MS } else { 60 * MS };
+            self.next = self.next.clamp(began, began + takes) + self.length(mean);
+        }
+        let mut recorded = self.recorded.lock().unwrap();
+        recorded[0].push((began - sent).as_nanos() as u64);
+        recorded[1].push((self.clock.now() - began).as_nanos() as u64);
+        if self.left == 0 && ctx.me().queued() == Some(0) {
+            self.done.send(())?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_samples_of_telemetry_agree_with_a_full_recording() {
+    const MESSAGES: u64 = 200_000;
+    let clock = ManualClock::new();
+    let system = System::builder("sampled")
+        .clock(clock.clone())
+        .dispatcher("own", Dispatcher::pinned())
+        .telemetry(Telemetry::sampled())
+        .build()
+        .unwrap();
+    let recorded: Arc<std::sync::Mutex<[Vec<u64>; 2]>> = Arc::default();
+    let (done, ends) = channel();
+    let own = recorded.clone();
+    let actor = system
+        .actor("queue")
+        .dispatcher("own")
+        .class("queue")
+        .spawn(move || Simulated {
+            clock: clock.clone(),
+            seed: 7,
+            left: MESSAGES,
+            next: Duration::ZERO,
+            recorded: own.clone(),
+            done: done.clone(),
+        })
+        .unwrap();
+    actor.tell(Duration::ZERO);
+    ends.recv_timeout(LONG).expect("the simulation ends");
+    actor.stop();
+    actor.when_ended().wait().unwrap();
+    let stats = system.stats();
+    let class = stats.class("queue").unwrap();
+    let mut recorded = recorded.lock().unwrap();
+    for (name, times, histogram) in [("wait", 0, &class.wait), ("handle", 1, &class.handle)] {
+        let times = &mut recorded[times];
+        assert_eq!(times.len() as u64, MESSAGES + 1);
+        times.sort_unstable();
+        assert!(histogram.count() > 1000, "{name}: {histogram:?}");
+        for share in [0.5, 0.75, 0.9, 0.99] {
+            let exact = times[((times.len() - 1) as f64 * share) as usize] as f64;
+            let found = histogram.quantile(share).unwrap().as_nanos() as f64;
+            // The upper end of a bucket, which is within a quarter, of samples that differ by some percent.
+            println!("{name}, {share}: {:.1} ms sampled, {:.1} ms of all", found / 1e6, exact / 1e6);
+            assert!(
+                found > exact * 0.85 && found < exact * 1.25 * 1.15,
+                "{name}, {share}: {found} beside {exact} of all"
+            );
+        }
     }
 }
 

@@ -197,10 +197,8 @@ pub fn sources(folder: &str) -> Vec<Source> {
 
 /// All Rust files of the workspace.
 pub fn all_sources() -> Vec<Source> {
-    ["src", "tests", "examples", "benches", "loom-tests", "shuttle-tests", "soak", "pointsman-macros"]
-        .into_iter()
-        .flat_map(sources)
-        .collect()
+    let folders = ["src", "tests", "examples", "benches", "loom-tests", "shuttle-tests", "soak"];
+    folders.into_iter().chain(["pointsman-macros", "pointsman-top"]).flat_map(sources).collect()
 }
 
 /// A snippet as if it were a file in `src`.

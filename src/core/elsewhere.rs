@@ -1,0 +1,34 @@
+//! Recipients that stand for actors of other systems.
+
+use crate::path::actor_path::ActorPath;
+use crate::sync::OnceLock;
+use std::any::Any;
+
+/// An actor of another system, behind a reference here.
+pub(crate) trait Elsewhere: Any {
+    /// The path of the actor, with the address of its system and its uid.
+    fn path(&self) -> ActorPath;
+
+    fn uid(&self) -> u32;
+
+    /// The value itself, for the feature whose recipient it is.
+    #[cfg(feature = "remote")]
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The actor elsewhere that a cell stands for, and the end of that actor.
+pub(crate) struct Standing {
+    /// With the address of the other system, and the uid of the actor.
+    pub(crate) path: ActorPath,
+    /// Set before the cell ends, unless its own system ends.
+    pub(crate) end: OnceLock<EndElsewhere>,
+}
+
+/// The end of an actor elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EndElsewhere {
+    /// Whether the actor was alive when it was first watched.
+    pub(crate) existed: bool,
+    /// Whether its node is gone, and the actor itself may live on.
+    pub(crate) node_down: bool,
+}

@@ -1,0 +1,116 @@
+//! The parts of this folder that fuzz targets drive, as functions of plain values. They are for this repository alone.
+#![allow(missing_docs)] // the targets in `fuzz/targets` say what each of them is for
+
+use crate::path::canonical_path;
+use crate::path::{ActorPath, PathError};
+use crate::remote::batch::{Batch, BatchWriter, Entry, Token};
+use crate::remote::policy::{Incoming, Policy, Target};
+use crate::remote::ports::{NoPort, Port, Ports, Unwanted};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+pub fn canonical(text: &str) -> Result<ActorPath, PathError> {
+    canonical_path::parse_canonical(text)
+}
+
+pub fn is_canonical_selection(text: &str) -> bool {
+    canonical_path::check_canonical_selection(text).is_ok()
+}
+
+/// The kinds of what comes in, by number.
+pub const INCOMING_KINDS: u8 = 8;
+
+/// Returns whether a kind of message may come in, to an actor at a path or to a selection. `sort` has two bits: that the actor was
+/// exported, and that the peer has deployed it.
+pub fn is_allowed(policy: &Policy, node: &str, roles: &[String], kind: u8, text: &str, sort: u8) -> bool {
+    let target = Target { path: text, is_export: sort & 1 != 0, is_deployed: sort & 2 != 0 };
+    let incoming = match kind % INCOMING_KINDS {
+        0 => Incoming::Message(target),
+        1 => Incoming::Watch(target),
+        2 => Incoming::Select { text },
+        3 => Incoming::Identify { text },
+        4 => Incoming::End(target),
+        5 => Incoming::Verdict(target),
+        6 => Incoming::Deploy { factory: text, node, roles },
+        _ => Incoming::Answer,
+    };
+    policy.access(node, roles).decide(incoming).is_ok()
+}
+
+/// Reads a batch, and writes it anew. `None` if it is refused.
+pub fn rewrite_batch(frame: &[u8], lanes: u8, body_max: usize) -> Option<Vec<u8>> {
+    let batch = Batch::read(frame, lanes, body_max).ok()?;
+    let mut writer = BatchWriter::new();
+    let mut known = 0;
+    for envelope in batch.envelopes() {
+        let index = usize::from(envelope.entry);
+        let entry = if index == known { Entry::New(envelope.place) } else { Entry::Known(envelope.entry) };
+        known = known.max(index + 1);
+        let tokens: Vec<Token> = envelope.tokens.iter().collect();
+        writer.push(envelope.kind, &entry, &tokens, envelope.body);
+    }
+    assert_eq!(known, batch.places().len(), "an entry without an envelope");
+    let mut frame = writer.into_frame();
+    batch.prefix.write(&mut frame);
+    batch.position.write(&mut frame);
+    Some(frame)
+}
+
+/// A table of ports, each of which is a number.
+pub struct PortTable(Ports<Number>);
+
+struct Number {
+    number: u32,
+    is_wanted: Arc<AtomicBool>,
+}
+
+impl Port for Number {
+    fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
+    }
+}
+
+impl PortTable {
+    pub fn new(max: usize) -> Self {
+        Self(Ports::new(max))
+    }
+
+    /// `None` if the table is full. `swept` gets the peers, tokens and numbers that were swept for room.
+    pub fn export(
+        &self,
+        number: u32,
+        is_wanted: Arc<AtomicBool>,
+        peer: u64,
+        swept: &mut Vec<(u64, [u8; 16], u32)>,
+    ) -> Option<[u8; 16]> {
+        let mut unwanted = Vec::new();
+        let token = self.0.export(Number { number, is_wanted }, peer, &mut unwanted).ok();
+        swept.extend(unwanted.into_iter().map(|Unwanted { peer, token, port }| (peer, token, port.number)));
+        token
+    }
+
+    /// The number, or whether the answer is late: otherwise its token is forged.
+    pub fn take(&self, token: [u8; 16], peer: u64) -> Result<u32, bool> {
+        self.0.take(token, peer).map(|port| port.number).map_err(|why| why == NoPort::Late)
+    }
+
+    pub fn withdraw(&self, token: [u8; 16]) -> Option<u32> {
+        self.0.withdraw(token).map(|port| port.number)
+    }
+
+    pub fn is_wanted(&self, token: [u8; 16]) -> bool {
+        self.0.is_wanted(token)
+    }
+
+    pub fn peer_down(&self, peer: u64) -> Vec<u32> {
+        self.0.peer_down(peer).into_iter().map(|port| port.number).collect()
+    }
+
+    pub fn sweep(&self) -> Vec<(u64, [u8; 16], u32)> {
+        self.0.sweep().into_iter().map(|Unwanted { peer, token, port }| (peer, token, port.number)).collect()
+    }
+
+    pub fn pending(&self) -> usize {
+        self.0.counts().pending
+    }
+}
