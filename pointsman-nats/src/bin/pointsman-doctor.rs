@@ -55,8 +55,11 @@ fn arguments(mut given: impl Iterator<Item = String>) -> Result<Option<Arguments
     Ok(Some(arguments))
 }
 
+/// What a file says: the servers, and the names of the node and the cluster.
+type OfFile = (Nats, Option<String>, Option<String>);
+
 /// The settings of the file: the servers, and the names of the node and the cluster.
-fn of_file(path: &Path) -> Result<(Nats, Option<String>, Option<String>), Box<dyn Error>> {
+fn of_file(path: &Path) -> Result<OfFile, Box<dyn Error>> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let file: toml::Table = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
     let remote = file.get("remote").and_then(toml::Value::as_table);
