@@ -7,5 +7,6 @@ mod doctor;
 mod hostile;
 mod servers;
 mod support;
+mod systems;
 #[cfg(feature = "tls")]
 mod tls;

@@ -1,0 +1,282 @@
+//! Systems whose nodes talk over a real server.
+
+use crate::support::{LIMIT, server_or_skip};
+use pointsman::prelude::*;
+use pointsman::remote::{DetectorSettings, LinkReport, LinkState, Node, NodeEvent, Policy, Wire};
+use pointsman_nats::{DevServer, Nats};
+use serde::{Deserialize, Serialize};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+#[derive(Serialize, Deserialize)]
+struct Double(u64);
+
+impl Request for Double {
+    type Reply = u64;
+}
+
+#[derive(Message, Wire, Serialize, Deserialize)]
+#[wire(name = "test.Work", version = 1)]
+enum Work {
+    Note(u64, Vec<u8>),
+    Double(Call<Double>),
+}
+
+/// Writes down the numbers of its notes.
+struct Worker(Sender<u64>);
+
+impl Actor for Worker {
+    type Message = Work;
+
+    fn receive(&mut self, work: Work, _: &mut Context<Work>) -> HandlerResult {
+        match work {
+            Work::Note(number, _) => self.0.send(number)?,
+            Work::Double(call) => call.answer(|Double(number)| 2 * number),
+        }
+        Ok(())
+    }
+}
+
+/// A system with a node, and what its node has told.
+struct TestSystem {
+    system: System,
+    events: Receiver<NodeEvent>,
+    /// The numbers that its worker has got.
+    numbers: Receiver<u64>,
+}
+
+impl TestSystem {
+    fn start(nats: Nats, name: &str) -> Self {
+        let detector = DetectorSettings::new()
+            .heartbeat(Duration::from_millis(200))
+            .acceptable_pause(Duration::from_secs(2));
+        let node = Node::new(name)
+            .engine(nats)
+            .message::<Work>()
+            .policy(Policy::closed().allow_path("/user/*"))
+            .detector(detector)
+            .down_after(Duration::from_secs(2));
+        let system = System::builder("demo").node(node).build().expect("a sound node");
+        let (sender, events) = channel();
+        let sender = Mutex::new(sender);
+        let subscription = system.events().on(move |event: &NodeEvent| {
+            let _ = sender.lock().expect("no panic").send(event.clone());
+        });
+        std::mem::forget(subscription);
+        let (sender, numbers) = channel();
+        let sender = Arc::new(Mutex::new(sender));
+        let worker = move || Worker(sender.lock().expect("no panic").clone());
+        system.actor("worker").spawn(worker).expect("the name is free");
+        Self { system, events, numbers }
+    }
+
+    fn wait_event(&self, what: &str, mut is_it: impl FnMut(&NodeEvent) -> bool) -> NodeEvent {
+        let began = Instant::now();
+        loop {
+            let left = LIMIT.saturating_sub(began.elapsed());
+            let event = self.events.recv_timeout(left).unwrap_or_else(|_| panic!("{what} has not come"));
+            if is_it(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// Finds the worker of a node. One that was declared down is asked again, until it has come back.
+    fn find(&self, node: &str) -> ActorRef<Work> {
+        let path = format!("pointsman://demo@{node}/user/worker");
+        let began = Instant::now();
+        loop {
+            match self.system.resolve::<Work>(&path, LIMIT).wait() {
+                Ok(found) => return found,
+                Err(error) => assert!(began.elapsed() < LIMIT, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn link(&self) -> LinkReport {
+        let links = self.system.remote().expect("it is a node").links();
+        links.into_iter().next_back().expect("there is a link")
+    }
+
+    /// Waits until the account of the link has nothing under way.
+    fn wait_settled(&self) -> LinkReport {
+        let began = Instant::now();
+        loop {
+            let link = self.link();
+            if link.queued == 0 && link.in_doubt == 0 {
+                assert_eq!(link.shipped, link.confirmed + link.lost);
+                return link;
+            }
+            assert!(began.elapsed() < LIMIT, "{link:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Tells a number, and waits while the link is full.
+fn tell(far: &ActorRef<Work>, number: u64, len: usize) {
+    let mut note = Work::Note(number, vec![b'.'; len]);
+    let began = Instant::now();
+    while let Err(error) = far.try_tell(note) {
+        assert!(began.elapsed() < LIMIT, "the link stays full");
+        note = error.into_inner();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn actors_of_two_nodes_tell_and_ask_over_a_server() {
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let start = |name| TestSystem::start(Nats::servers([server.url()]), name);
+    let (n1, n2) = (start("n1"), start("n2"));
+    let far = n1.find("n2");
+    for number in 0..10_000 {
+        tell(&far, number, 50);
+    }
+    assert_eq!(far.ask(Double(21)).within(LIMIT).wait().expect("an answer"), 42);
+    let numbers: Vec<u64> = (0..10_000).map(|_| n2.numbers.recv_timeout(LIMIT).expect("a number")).collect();
+    assert!(numbers.iter().copied().eq(0..10_000));
+    let link = n1.wait_settled();
+    assert_eq!((link.state, link.lost, link.repeated), (LinkState::Up, 0, 0));
+    for asked in 0..100 {
+        assert_eq!(n2.find("n1").ask(Double(asked)).within(LIMIT).wait().expect("an answer"), 2 * asked);
+    }
+}
+
+/// The server is killed and started again while messages are under way. Those that come keep their order; each of the others
+/// is counted as lost, and none twice.
+#[test]
+fn a_server_that_comes_back_costs_messages_and_no_order_and_each_is_counted() {
+    let Some(mut server) = server_or_skip(DevServer::start) else { return };
+    let start = |name| TestSystem::start(Nats::servers([server.url()]), name);
+    let (n1, n2) = (start("n1"), start("n2"));
+    let far = n1.find("n2");
+    const COUNT: u64 = 30_000;
+    for number in 0..COUNT {
+        tell(&far, number, 1000);
+        if number == COUNT / 3 || number == COUNT / 2 {
+            server.restart().expect("it starts again");
+        }
+    }
+    let link = n1.wait_settled();
+    assert_eq!(link.state, LinkState::Up, "the nodes outlive the server");
+    let mut numbers: Vec<u64> = n2.numbers.try_iter().collect();
+    // What was confirmed was told to the actor, which may still handle it.
+    let told = link.confirmed.min(COUNT);
+    let received = n2.link().received;
+    assert!(received <= COUNT + 1, "{received}");
+    while (numbers.len() as u64) < received.min(told) {
+        let Ok(number) = n2.numbers.recv_timeout(Duration::from_secs(5)) else { break };
+        numbers.push(number);
+    }
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "no message twice or before an earlier one");
+    assert_eq!(link.repeated, 0);
+    // The message of `resolve` is among them, or it is not: it is no message of an actor.
+    let missing = COUNT - numbers.len() as u64;
+    assert!(
+        link.lost >= missing.saturating_sub(1) && link.lost <= missing + 1,
+        "{link:?}, {missing} missing"
+    );
+}
+
+#[test]
+fn nodes_go_on_over_the_other_server() {
+    let Some(mut first) = server_or_skip(DevServer::start) else { return };
+    let second = DevServer::start().expect("it starts");
+    let start = |name| TestSystem::start(Nats::servers([first.url(), second.url()]), name);
+    let (n1, n2) = (start("n1"), start("n2"));
+    let far = n1.find("n2");
+    tell(&far, 1, 10);
+    assert_eq!(n2.numbers.recv_timeout(LIMIT), Ok(1));
+    first.kill().expect("it runs");
+    n1.wait_event("the loss of the server", |event| matches!(event, NodeEvent::EngineDown { .. }));
+    let answer = (0..).find_map(|_| far.ask(Double(4)).within(Duration::from_secs(1)).wait().ok());
+    assert_eq!(answer, Some(8));
+}
+
+/// A process that is a node of its own: this program, called for the test [`peer`].
+struct Peer(Child);
+
+impl Peer {
+    fn start(server: &DevServer) -> Self {
+        let program = std::env::current_exe().expect("it has a name");
+        let mut command = Command::new(program);
+        command.args(["systems::peer", "--exact", "--nocapture"]).env("POINTSMAN_NATS_PEER", server.url());
+        Self(command.spawn().expect("it starts"))
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([format!("-{name}"), self.0.id().to_string()]).status();
+        assert!(status.expect("kill is there").success());
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The other process: a node until it is killed. Called as a test, it does nothing.
+#[test]
+fn peer() {
+    let Some(url) = std::env::var_os("POINTSMAN_NATS_PEER") else { return };
+    let system = TestSystem::start(Nats::servers([url.into_string().expect("UTF-8")]), "n2");
+    // Ten times as long as any test waits.
+    system.system.wait_until_ended(LIMIT * 10).expect_err("it is killed");
+}
+
+/// The other process is stopped, so it takes nothing and says nothing. Sending goes on until the link is full, and the peer
+/// is suspected and declared down; when it goes on, it comes back under another UID.
+#[cfg(unix)]
+#[test]
+fn a_peer_that_is_stopped_fills_its_link_and_comes_back_as_another_one() {
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let n1 = TestSystem::start(Nats::servers([server.url()]), "n1");
+    let peer = Peer::start(&server);
+    let far = n1.find("n2");
+    let uid = n1.link().uid;
+    let is_of = |event: &NodeEvent, of: u64| match event {
+        NodeEvent::Suspect { uid, .. } | NodeEvent::Down { uid, .. } => *uid == of,
+        _ => false,
+    };
+    peer.signal("STOP");
+    // Never more than the limits of the link: the sender gets them back.
+    let began = Instant::now();
+    let mut refused = 0;
+    while refused < 100 {
+        refused += u32::from(far.try_tell(Work::Note(0, vec![b'.'; 10_000])).is_err());
+        assert!(began.elapsed() < LIMIT, "the link takes messages without end");
+    }
+    n1.wait_event("the suspicion", |event| matches!(event, NodeEvent::Suspect { .. }) && is_of(event, uid));
+    n1.wait_event("the end of the link", |event| {
+        matches!(event, NodeEvent::Down { .. }) && is_of(event, uid)
+    });
+    assert!(far.try_tell(Work::Note(0, Vec::new())).is_err());
+    peer.signal("CONT");
+    let again = n1.find("n2");
+    assert_ne!(n1.link().uid, uid, "it has taken another UID");
+    assert_eq!(again.ask(Double(5)).within(LIMIT).wait().expect("an answer"), 10);
+}
+
+/// The other process is killed: the server knows at once that its node listens no more.
+#[cfg(unix)]
+#[test]
+fn a_peer_that_is_killed_is_declared_down_and_its_next_start_is_another_one() {
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let n1 = TestSystem::start(Nats::servers([server.url()]), "n1");
+    let first = Peer::start(&server);
+    let far = n1.find("n2");
+    let of = n1.link().uid;
+    drop(first);
+    n1.wait_event("the end of the link", |event| matches!(event, NodeEvent::Down { uid, .. } if *uid == of));
+    assert!(far.try_tell(Work::Note(0, Vec::new())).is_err());
+    let _second = Peer::start(&server);
+    let again = n1.find("n2");
+    assert!(again != far && n1.link().uid != of);
+    assert_eq!(again.ask(Double(6)).within(LIMIT).wait().expect("an answer"), 12);
+}
