@@ -176,6 +176,8 @@ impl Nats {
                 insecure: self.insecure,
                 #[cfg(feature = "tls")]
                 tls: tls.as_ref(),
+                #[cfg(not(feature = "tls"))]
+                tls: std::marker::PhantomData,
             };
             Diagnosis { server: server.to_string(), outcome: examine(server, &subjects, cluster, &trust) }
         };
