@@ -1,4 +1,4 @@
-//! What measuring costs for each message: with telemetry off, with the samples of `Telemetry::sampled`, and with all
+//! The cost of measuring for each message: with telemetry off, with the samples of `Telemetry::sampled`, and with all
 //! times measured.
 //!
 //! One system does each work in the three settings, in turns, and the setting that begins changes from round to round. The
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// What one setting is called, and how it is made.
+/// The name of a setting, and the function that makes it.
 type Setting = (&'static str, fn() -> Telemetry);
 
 const SETTINGS: [Setting; 3] = [

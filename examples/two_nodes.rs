@@ -70,7 +70,7 @@ impl Actor for Watcher {
     }
 }
 
-/// What the two nodes have to show.
+/// The results of the two nodes.
 struct Shown {
     words: usize,
     notes: Vec<String>,

@@ -1,4 +1,4 @@
-//! What became of each line.
+//! The outcome of each line, counted.
 //!
 //! A line enters with a [`Ticket`] and keeps it through all stages. The stage that is done with the line says so to the
 //! ticket; a ticket that is dropped otherwise says itself that its line is lost, and whether to a panic. So each line
@@ -22,7 +22,7 @@ pub struct Ticket {
 #[derive(Default)]
 pub struct Count(AtomicU64);
 
-/// What became of the lines.
+/// The counts of lines by their outcome.
 #[derive(Default)]
 pub struct Books {
     pub connections: Count,

@@ -1,7 +1,7 @@
 //! A connection's actor: cuts lines out of the byte stream and sends them to the entrance.
 //!
 //! It reads nothing while the entrance has no room for its line: `send_when_room` sends the line as soon as there is room,
-//! and lets the actor know. What comes behind the line stays in the socket meanwhile, and the sender waits.
+//! and lets the actor know. Bytes behind the line stay in the socket meanwhile, and the sender waits.
 
 use crate::books::{Books, Ticket};
 use crate::framing::{Framer, Step, Tail, Whole};

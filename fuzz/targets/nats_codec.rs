@@ -9,7 +9,7 @@
 
 use crate::codec::{DecodeError, Decoder, INFO_MAX, ServerOp};
 
-/// What the largest `INFO` here allows; others may stand in the stream.
+/// The payload that the largest `INFO` here allows; others may stand in the stream.
 const INFOS: [&str; 3] =
     ["", "INFO {\"max_payload\":64}\r\n", "INFO {\"max_payload\":1048576,\"headers\":true}\r\n"];
 

@@ -126,7 +126,7 @@ fn one_form(text: &str) {
         }
         Err(error) => {
             refused(text, &error);
-            // What is read leniently and refused here has another form, no name, or is too large.
+            // A path that is read leniently and refused here has another form, no name, or is too large.
             if let Ok(path) = lenient {
                 let names = path.elements().count();
                 let is_generated = path.uid().is_none() && path.elements().any(|name| name.starts_with('$'));

@@ -103,7 +103,7 @@ impl Client {
         self.phase == Phase::Tls
     }
 
-    /// What the server has said of itself last.
+    /// The last `INFO` of the server.
     pub(crate) fn info(&self) -> Option<&ServerInfo> {
         self.info.as_ref()
     }

@@ -24,7 +24,7 @@ const READ_LEN: usize = 64 * 1024;
 /// An empty buffer that has grown beyond this is given back.
 const KEPT_LEN: usize = 512 * 1024;
 
-/// What a server says of itself.
+/// The `INFO` of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ServerInfo {
     #[serde(default)]
@@ -487,7 +487,7 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// What a client says of itself.
+/// The `CONNECT` of a client.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Connect<'a> {
     /// Whether the server confirms each operation.

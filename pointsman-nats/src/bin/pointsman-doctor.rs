@@ -22,7 +22,7 @@ Looks at each NATS server as a node sees it: whether it can be reached, how fast
 Returns 0 if all servers can be used, 1 if one cannot, 2 if the arguments are wrong.
 ";
 
-/// What the arguments say.
+/// The arguments of the command line.
 #[derive(Default)]
 struct Arguments {
     servers: Vec<String>,

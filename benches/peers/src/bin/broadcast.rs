@@ -27,7 +27,7 @@ const LIMITS: [&str; 2] = ["no-limit", "limit"];
 
 const PARCELS: [&str; 2] = ["arc", "words"];
 
-/// What is sent: each receiver adds up its first word, which is 1.
+/// A message. Each receiver adds up its first word, which is 1.
 trait Parcel: Clone + Send + Unpin + 'static {
     fn new() -> Self;
     fn first(&self) -> u64;
@@ -53,7 +53,7 @@ impl Parcel for [u64; 2] {
     }
 }
 
-/// What one receiver has handled, on lines of its own.
+/// The count of one receiver, on lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Tally(AtomicU64);
