@@ -124,7 +124,10 @@ fn run() -> Result<Shown, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(other) = std::env::args().skip(1).find(|argument| argument != "--in-process") {
-        return Err(format!("`{other}` is no argument: both nodes run in this process, as with `--in-process`").into());
+        return Err(format!(
+            "`{other}` is no argument: both nodes run in this process, as with `--in-process`"
+        )
+        .into());
     }
     let Shown { words, notes, end, books } = run()?;
     println!("{words} words");
