@@ -357,6 +357,8 @@ pub enum RefusedBy {
     ReplyTooLarge,
     /// The reply, or a part of it, cannot go to another node.
     ReplyUnsendable,
+    /// Too much waits at the other node for the node of the asker, so the reply is lost.
+    LinkFull,
 }
 
 impl fmt::Display for RefusedBy {
@@ -368,6 +370,7 @@ impl fmt::Display for RefusedBy {
             Self::NotAllowed => "the policy of its node does not let the request in",
             Self::ReplyTooLarge => "the reply is larger than the limits of its node allow",
             Self::ReplyUnsendable => "the reply cannot go to another node",
+            Self::LinkFull => "its reply is lost, since too much waits there for this node",
         })
     }
 }

@@ -401,7 +401,7 @@ impl<M: Send + 'static> ActorRef<M> {
     pub fn untyped(&self) -> Option<AnyActorRef> {
         match self.target() {
             Target::Local(_) => Some(self.any_local()),
-            Target::Foreign(foreign) => foreign.recipient.untyped(),
+            Target::Foreign(foreign) => foreign.recipient.untyped_of(self),
         }
     }
 

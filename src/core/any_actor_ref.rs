@@ -90,6 +90,13 @@ impl AnyActorRef {
         }
     }
 
+    /// The number of references to the cell: its life and its parent have one each, as long as it lives.
+    #[cfg(feature = "remote")]
+    pub(crate) fn references(&self) -> u32 {
+        // SAFETY: the reference keeps the cell alive.
+        unsafe { self.0.as_ref() }.references()
+    }
+
     fn gate(&self) -> &crate::core::cell::ActorGate {
         // SAFETY: the reference keeps the cell alive.
         unsafe { crate::core::cell::gate(self.0) }

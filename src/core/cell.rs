@@ -142,8 +142,14 @@ impl Header {
     /// allocation for itself.
     #[cfg(any(feature = "remote", pointsman_loom))]
     pub(crate) fn has_one_reference(&self) -> bool {
-        // Ordering: Relaxed; only the release of this reference uses what others have left, and it has a fence of its own.
-        self.refs.load(Ordering::Relaxed) == 1
+        self.references() == 1
+    }
+
+    /// The number of references.
+    #[cfg(any(feature = "remote", pointsman_loom))]
+    pub(crate) fn references(&self) -> u32 {
+        // Ordering: Relaxed; only the release of a reference uses what others have left, and it has a fence of its own.
+        self.refs.load(Ordering::Relaxed)
     }
 
     /// Gives one reference back. The last reference frees the allocation, and the parents to which it held the last

@@ -76,11 +76,14 @@ pub enum DeadLetterReason {
     Undecodable,
     /// It came from another node, and the policy of this node does not let it in.
     NotAllowed,
+    /// An answer came from another node after its ask had ended. Counted as [late](crate::ask::ReplyCounts), not as
+    /// dead-lettered.
+    LateReply,
 }
 
 impl DeadLetterReason {
     /// All reasons, in their order.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Stopped,
         Self::Full,
         Self::Dropped,
@@ -100,6 +103,7 @@ impl DeadLetterReason {
         Self::UnknownType,
         Self::Undecodable,
         Self::NotAllowed,
+        Self::LateReply,
     ];
 
     pub(crate) fn of<M>(error: &SendError<M>) -> Self {
@@ -147,6 +151,7 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::UnknownType => "its type is not registered here: `Node::message` registers it",
             DeadLetterReason::Undecodable => "its bytes are no value of its type",
             DeadLetterReason::NotAllowed => "the policy of this node does not let it in",
+            DeadLetterReason::LateReply => "its ask had ended",
         })
     }
 }

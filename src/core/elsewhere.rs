@@ -20,6 +20,8 @@ pub(crate) trait Elsewhere: Any {
 pub(crate) struct Standing {
     /// With the address of the other system, and the uid of the actor.
     pub(crate) path: ActorPath,
+    /// The `ActorRef` of the actor elsewhere, which is there as long as the cell.
+    pub(crate) reference: Box<dyn Any + Send + Sync>,
     /// Set before the cell ends, unless its own system ends.
     pub(crate) end: OnceLock<EndElsewhere>,
 }

@@ -119,6 +119,12 @@ pub(crate) trait OwnRecipient<M>: Send + Sync + 'static {
         None
     }
 
+    /// As [`untyped`](Self::untyped), for a recipient whose actor leads back to `own`, the reference to this recipient.
+    fn untyped_of(&self, own: &ActorRef<M>) -> Option<AnyActorRef> {
+        let _ = own;
+        self.untyped()
+    }
+
     /// As [`Recipient::system`].
     fn system(&self) -> Option<SystemRef> {
         self.untyped().map(|any| SystemRef::new(any.core().system.clone()))

@@ -7,6 +7,7 @@ use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, decode, encode};
 use crate::remote::credit::Receipt;
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
+use crate::remote::refused::Refused;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a control message.
@@ -67,6 +68,8 @@ pub(crate) enum NumberedMessage {
         path: String,
         uid: u32,
     },
+    /// The ports of these tokens get no answer: it found no room among the messages.
+    Unanswered(Vec<(Token, Refused)>),
 }
 
 impl NumberedMessage {
@@ -188,6 +191,10 @@ mod tests {
                 b"\x03\x09\x03\x02/a\x05\x01",
             ),
             (numbered(NumberedMessage::Stop { path: path(), uid: 5 }), b"\x03\x09\x04\x02/a\x05"),
+            (
+                numbered(NumberedMessage::Unanswered(vec![([7; 16], Refused::LinkFull)])),
+                b"\x03\x09\x05\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x0e",
+            ),
             (ControlMessage::Ack { upto: 300 }, b"\x04\xac\x02"),
             (ControlMessage::Credit(vec![LaneReceipt::new(1, &receipt)]), b"\x05\x01\x01\xac\x02\x02\x01\0"),
             (ControlMessage::UnknownType { id: 1 }, b"\x06\x01"),

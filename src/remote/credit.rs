@@ -167,11 +167,13 @@ impl ReceivingLane {
         let limit = self.settled + self.window;
         let has_moved = limit - self.receipt.limit >= (self.window / 2).max(1);
         let is_late = self.told.is_none_or(|told| now.saturating_sub(told) >= REPEAT_AFTER);
-        if !has_moved && !is_late {
-            return None;
-        }
-        (self.receipt.limit, self.told) = (limit, Some(now));
-        Some(self.receipt)
+        (has_moved || is_late).then(|| self.tell(now))
+    }
+
+    /// Returns the receipt, whether it is due or not.
+    pub(crate) fn tell(&mut self, now: Duration) -> Receipt {
+        (self.receipt.limit, self.told) = (self.settled + self.window, Some(now));
+        self.receipt
     }
 }
 

@@ -19,9 +19,10 @@ use crate::remote::far_state::{FarLook, FarState};
 use crate::remote::far_table::{FarKey, Interned};
 use crate::remote::link::Link;
 use crate::remote::outbox::{EntryMemory, PushError};
+use crate::remote::stand_in::StandInRef;
 use crate::remote::wire::{Wire, wire_id};
-use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -36,8 +37,8 @@ pub(crate) struct Far {
     lane: usize,
     memory: EntryMemory,
     pub(crate) state: FarState,
-    /// Made when the actor is first watched or stopped.
-    pub(super) stand_in: OnceLock<AnyActorRef>,
+    /// Made when the actor is watched or stopped, and gone when nothing needs it.
+    pub(super) stand_in: Mutex<Option<StandInRef>>,
     /// Whether the peer has been told to watch it for this node.
     is_watched: AtomicBool,
 }
@@ -147,8 +148,8 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
         self.system.clone()
     }
 
-    fn untyped(&self) -> Option<AnyActorRef> {
-        self.far.stand_in::<M>()
+    fn untyped_of(&self, own: &ActorRef<M>) -> Option<AnyActorRef> {
+        self.far.stand_in(own)
     }
 
     fn elsewhere(&self) -> Option<&dyn Elsewhere> {
@@ -200,8 +201,8 @@ impl Interned for InternedFar {
     }
 
     fn is_alone(&self) -> bool {
-        // A stand-in goes with the link.
-        self.far.stand_in.get().is_none() && self.reference.is_only_reference()
+        // A stand-in has a reference, too.
+        lock(&self.far.stand_in).is_none() && self.reference.is_only_reference()
     }
 }
 
@@ -219,7 +220,7 @@ impl Link {
                 state.end();
             }
             let (lane, memory) = (self.lane_of(path), EntryMemory::default());
-            let (stand_in, is_watched) = (OnceLock::new(), AtomicBool::new(false));
+            let (stand_in, is_watched) = (Mutex::new(None), AtomicBool::new(false));
             let (link, path) = (self.clone(), path.into());
             let far = Arc::new(Far { link, path, uid, type_id, lane, memory, state, stand_in, is_watched });
             let system = self.hub.system().map(SystemRef::new);

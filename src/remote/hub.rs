@@ -14,26 +14,26 @@ use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
 use crate::path::canonical_path::check_canonical;
 use crate::remote::association::{
-    Association, AssociationSettings, Effect, Greeting, Input, PROTOCOL, Refusal, Sends, Side, Verdict,
+    Association, Effect, Greeting, Input, PROTOCOL, Refusal, Sends, Side, Verdict,
 };
 use crate::remote::batch::{Batch, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
-use crate::remote::limits::{FRAME_MAX, FRAME_REST, Limits};
+use crate::remote::hub_settings::{HubSettings, NodeName};
+use crate::remote::lane::Lane;
+use crate::remote::limits::{FRAME_MAX, FRAME_REST};
 use crate::remote::link::{Arrived, Link, LinkControl};
 use crate::remote::link_report::LinkReport;
-use crate::remote::node::NodeName;
 use crate::remote::node_event::NodeEvent;
 use crate::remote::on_quarantine::OnQuarantine;
-use crate::remote::outbox::OutboxLimits;
 use crate::remote::peer_watcher::PeerWatcher;
-use crate::remote::policy::{Incoming, Policy, Target};
+use crate::remote::policy::{Incoming, Target};
 use crate::remote::ports::{Ports, Unwanted};
 use crate::remote::registry::Registry;
 use crate::remote::reply_ports::ExportedPort;
 use crate::remote::uid::SystemUid;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock, thread};
 use crate::util::panic::{drop_guarded, quietly};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,18 +46,6 @@ const TOKENS_MAX: usize = 1000;
 
 /// The most links that have ended and are reported.
 const ENDED_MAX: usize = 64;
-
-/// The settings of a hub.
-#[derive(Debug, Clone)]
-pub(crate) struct HubSettings {
-    pub(crate) name: NodeName,
-    pub(crate) association: AssociationSettings,
-    pub(crate) lanes: u8,
-    pub(crate) outbox: OutboxLimits,
-    pub(crate) limits: Limits,
-    pub(crate) policy: Policy,
-    pub(crate) on_quarantine: OnQuarantine,
-}
 
 pub(crate) struct Hub {
     me: StdWeak<Hub>,
@@ -72,6 +60,8 @@ pub(crate) struct Hub {
     /// The most bytes that the engine carries in a frame.
     max_frame: AtomicUsize,
     system: OnceLock<StdWeak<SystemCore>>,
+    /// Whether the system ends: all its actors have ended.
+    is_stopping: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -142,6 +132,7 @@ impl Hub {
             waiting_messages: AtomicU64::new(0),
             max_frame: AtomicUsize::new(FRAME_MAX),
             system: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
             inner: Mutex::default(),
         })
     }
@@ -154,6 +145,12 @@ impl Hub {
     /// The system, while it lives.
     pub(crate) fn system(&self) -> Option<Arc<SystemCore>> {
         self.system.get()?.upgrade()
+    }
+
+    /// Whether the system ends: all its actors have ended.
+    pub(crate) fn is_stopping(&self) -> bool {
+        // Ordering: Relaxed; it is set before the locks of the lanes are taken, which order it with batches that come.
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -440,6 +437,8 @@ impl Hub {
                     peer.is_suspect = false;
                     Self::publish(inner, NodeEvent::Reachable { node: name.to_owned(), uid });
                 }
+                // A system that ends gives way already.
+                Effect::GiveWay { .. } if self.is_stopping() => {}
                 Effect::GiveWay { by } => {
                     // Told again with each frame that the other node gets.
                     if inner.quarantined.replace((by, self.uid())) != Some((by, self.uid())) {
@@ -496,6 +495,7 @@ impl Hub {
         if inner.ended.len() > ENDED_MAX {
             if let Some(oldest) = inner.ended.pop_front() {
                 inner.retired_shipped += oldest.outbox.outbox().message_counts().shipped;
+                inner.after.push_back(Box::new(move |_| oldest.release_stand_ins(true)));
             }
         }
         inner.after.push_back(Box::new(move |hub| {
@@ -593,10 +593,16 @@ impl Hub {
 
     /// Sends a numbered message on a link. One that waits for data acts behind all that was sent before.
     pub(crate) fn send_numbered(&self, link: &Arc<Link>, message: NumberedMessage) {
+        if !self.try_send_numbered(link, message) {
+            self.fault(&link.peer, link.uid);
+        }
+    }
+
+    /// As [`send_numbered`](Self::send_numbered), for callers that hold a lock. Returns false if the peer is to be given up.
+    pub(crate) fn try_send_numbered(&self, link: &Arc<Link>, message: NumberedMessage) -> bool {
         let now = self.now();
         let waits = message.waits_for_data();
-        let pushed = link.with_control(|control| control.sender.push(message.clone(), now));
-        match pushed {
+        match link.with_control(|control| control.sender.push(message.clone(), now)) {
             None => {}
             Some(Ok(number)) => {
                 if waits {
@@ -604,8 +610,9 @@ impl Hub {
                 }
                 self.send(&link.peer, link.uid, &ControlMessage::Numbered { number, message });
             }
-            Some(Err(_)) => self.fault(&link.peer, link.uid),
+            Some(Err(_)) => return false,
         }
+        true
     }
 
     /// The peer breaks the protocol, or its control stream stands still.
@@ -661,6 +668,8 @@ impl Hub {
         match message {
             NumberedMessage::Goodbye => {
                 let from = link.uid;
+                // All that the peer has sent was handled: its account ends without doubt.
+                self.send_on(link, &ControlMessage::Credit(link.last_receipts(self.now())));
                 self.with(|inner, now| self.input(inner, &link.peer, Input::Goodbye { from }, now));
             }
             NumberedMessage::Terminated { path, uid, existed } => {
@@ -668,10 +677,11 @@ impl Hub {
             }
             NumberedMessage::Watch { path, uid } => {
                 let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
-                let watched = self.actor_for(link, Incoming::Watch(target), &path, uid).zip(link.watcher());
-                match watched {
+                let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
+                match actor.ok().zip(link.watcher()) {
                     Some((actor, watcher)) => PeerWatcher::watch(&watcher, actor),
                     None => {
+                        link.count_refused_control();
                         let message = NumberedMessage::Terminated { path, uid, existed: false };
                         self.send_numbered(link, message);
                     }
@@ -679,34 +689,44 @@ impl Hub {
             }
             NumberedMessage::Unwatch { path, uid } => {
                 let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
-                let watched = self.actor_for(link, Incoming::Watch(target), &path, uid).zip(link.watcher());
-                if let Some((actor, watcher)) = watched {
+                let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
+                if let Some((actor, watcher)) = actor.ok().zip(link.watcher()) {
                     PeerWatcher::unwatch(&watcher, actor);
                 }
             }
             NumberedMessage::Stop { path, uid } => {
                 let target = Target { path: &path, is_export: false, is_deployed: false };
-                if let Some(actor) = self.actor_for(link, Incoming::End(target), &path, uid) {
-                    actor.stop();
+                match self.actor_for(link, Incoming::End(target), &path, uid) {
+                    Ok(actor) => actor.stop(),
+                    Err(_) => link.count_refused_control(),
+                }
+            }
+            NumberedMessage::Unanswered(ports) => {
+                for (token, refused) in ports {
+                    if let Ok(port) = self.ports.take(token, link.uid) {
+                        quietly(|| port.fail(refused.error()));
+                    }
                 }
             }
         }
     }
 
-    /// The actor of this path and uid, if the policy lets the peer do this with it.
+    /// The actor of this path and uid, if the policy lets the peer do this with it, or the reason for the refusal.
     pub(crate) fn actor_for(
         &self,
         link: &Link,
         incoming: Incoming<'_>,
         path: &str,
         uid: u32,
-    ) -> Option<AnyActorRef> {
+    ) -> Result<AnyActorRef, DeadLetterReason> {
         if let Err(why) = link.access().decide(incoming) {
-            log::warn!("node {} is refused at {path}: {why}", link.peer);
-            return None;
+            link.log_not_allowed(path, why);
+            return Err(DeadLetterReason::NotAllowed);
         }
-        let path = check_canonical(path, uid > 0).ok().and_then(|()| path.parse::<ActorPath>().ok())?;
-        self.system()?.actor_at(&path.with_uid(uid)).ok()
+        let path = check_canonical(path, uid > 0).ok().and_then(|()| path.parse::<ActorPath>().ok());
+        let found =
+            path.zip(self.system()).and_then(|(path, system)| system.actor_at(&path.with_uid(uid)).ok());
+        found.ok_or(DeadLetterReason::Stopped)
     }
 
     // ---- time
@@ -742,9 +762,20 @@ impl Hub {
             (active, pause)
         });
         links.iter().for_each(|link| self.tick_link(link, pause));
+        self.release_stand_ins();
         self.tell_unwanted(self.ports.sweep());
         self.forget_exports();
         self.count_returned();
+    }
+
+    /// Ends the stand-ins that nothing needs.
+    fn release_stand_ins(&self) {
+        let links: Vec<Arc<Link>> = {
+            let inner = lock(&self.inner);
+            let living = inner.peers.values().flat_map(|peer| peer.links.values());
+            living.chain(&inner.ended).cloned().collect()
+        };
+        links.iter().for_each(|link| link.release_stand_ins(false));
     }
 
     /// Forgets the temporary actors that have ended.
@@ -775,6 +806,7 @@ impl Hub {
         if !receipts.is_empty() {
             self.send_on(link, &ControlMessage::Credit(receipts));
         }
+        link.tell_unanswered();
         link.probe();
     }
 
@@ -900,10 +932,7 @@ impl Hub {
             }
             ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
             ControlMessage::UnknownType { id } => {
-                log::warn!(
-                    "node {} knows no type of message with the number {id:#018x}: register it there",
-                    link.peer
-                );
+                link.log_unknown_type(id);
             }
             // Greetings have no link.
             _ => {}
@@ -952,11 +981,12 @@ impl Hub {
         }
     }
 
-    /// Waits until these links have given out what waits, as their peers make room, until `until` and not for too long.
+    /// Waits until these links have given out what waits, as their peers make room, and the peers have told what has come, until
+    /// `until` and not for too long.
     fn flush(&self, links: &[Arc<Link>], until: Option<Instant>) {
         let latest = Instant::now() + FLUSH_MAX;
         let by = until.map_or(latest, |until| until.min(latest));
-        let waits = |link: &Arc<Link>| link.is_active() && link.outbox.outbox().counts().queued > 0;
+        let waits = |link: &Arc<Link>| link.is_active() && !link.is_settled();
         while Instant::now() < by && links.iter().any(waits) {
             thread::sleep(FLUSH_STEP);
         }
@@ -964,11 +994,19 @@ impl Hub {
 
     /// Says goodbye, writes what waits, and ends the engine, at `until` at the latest.
     pub(crate) fn stop(&self, until: Option<Instant>) {
+        // Ordering: Relaxed; see `is_stopping`.
+        self.is_stopping.store(true, Ordering::Relaxed);
         let links = self.with(|inner, _| {
             let living = inner.peers.values().flat_map(|peer| peer.links.values());
             living.filter(|link| link.is_active()).cloned().collect::<Vec<_>>()
         });
-        links.iter().for_each(|link| self.send_numbered(link, NumberedMessage::Goodbye));
+        let now = self.now();
+        for link in &links {
+            // What came for actors that have ended is refused, so that the peer is told of all.
+            (0..link.incoming_lanes()).for_each(|lane| Lane::handle_rest(link, lane));
+            self.send_on(link, &ControlMessage::Credit(link.last_receipts(now)));
+            self.send_numbered(link, NumberedMessage::Goodbye);
+        }
         self.flush(&links, until);
         let by =
             until.map_or(FLUSH_MAX, |until| until.saturating_duration_since(Instant::now()).min(FLUSH_MAX));

@@ -6,16 +6,19 @@ use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::turn::apply;
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::ask_counts::count_late_reply;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
-use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place};
+use crate::remote::batch::{Batch, BatchError, Envelope, EnvelopeKind, Place};
 use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
+use crate::remote::frame::Prefix;
 use crate::remote::link::Link;
-use crate::remote::policy::{Incoming, Target};
+use crate::remote::policy::{Incoming, NotAllowed, Target};
+use crate::remote::ports::NoPort;
+use crate::remote::refused::Refused;
 use crate::remote::registry::{Inlet, WireType};
-use crate::remote::reply_ports::Refused;
 use crate::remote::resolving::Identity;
 use crate::selection::selection::Found as Selected;
 use crate::util::panic::quietly;
@@ -44,6 +47,8 @@ enum Found {
     Inlet(Box<dyn Inlet>),
     /// The messages are dead letters, for this reason.
     Refused(DeadLetterReason),
+    /// The policy does not let the messages in.
+    NotAllowed(NotAllowed),
 }
 
 impl Lane {
@@ -64,6 +69,15 @@ impl Lane {
             lane.handle_some(ctx);
             Ok(())
         }));
+    }
+
+    /// Handles what has come, on this thread: all actors have ended, so messages are refused.
+    pub(crate) fn handle_rest(link: &Arc<Link>, number: u8) {
+        let Some(system) = link.hub.system() else { return };
+        let lane = Lane { link: link.clone(), number };
+        while let Some(frame) = link.next_batch(number) {
+            lane.handle(&frame, &system);
+        }
     }
 
     fn handle_some(&mut self, ctx: &mut Context<Never>) {
@@ -87,9 +101,15 @@ impl Lane {
                 link.hub.mark_shown(link, self.number, batch.position.mark);
                 batch.prefix.envelopes
             }
-            Err(_) => {
+            Err(error) => {
                 link.count_malformed();
-                crate::remote::frame::Prefix::read(frame, lanes).map_or(0, |prefix| prefix.envelopes)
+                let envelopes = Prefix::read(frame, lanes).map_or(0, |prefix| prefix.envelopes);
+                let reason = match error {
+                    BatchError::TooLarge { .. } => DeadLetterReason::TooLarge,
+                    _ => DeadLetterReason::Undecodable,
+                };
+                link.refused.count(reason, envelopes.into());
+                envelopes
             }
         };
         if let Some(receipt) = link.consumed(self.number, envelopes, frame.len(), system.now()) {
@@ -101,7 +121,7 @@ impl Lane {
         let link = &self.link;
         // Nothing of a peer whose link has ended is delivered any more.
         if link.has_ended() {
-            return;
+            return link.refused.count(DeadLetterReason::NodeGone, 1);
         }
         match (envelope.kind, envelope.place) {
             (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => {
@@ -109,18 +129,17 @@ impl Lane {
                 self.tell_actor(envelope, found, system, (path, type_id));
             }
             (EnvelopeKind::Reply | EnvelopeKind::Identity, Place::Port) => {
-                let mut tokens = envelope.tokens.iter();
-                match tokens.next().map(|token| link.hub.ports.take(token, link.uid)) {
-                    Some(Ok(port)) => quietly(|| port.reply(link, tokens, envelope.body)),
-                    // Ports in a late reply are dropped, which refuses them.
-                    _ => tokens.for_each(|token| drop(link.import(token))),
-                }
+                self.complete(envelope, system);
             }
             (EnvelopeKind::RefusedReply, Place::Port) => {
                 let port = envelope.tokens.iter().next().map(|token| link.hub.ports.take(token, link.uid));
-                if let Some(Ok(port)) = port {
-                    let refused = decode::<Refused>(envelope.body).unwrap_or(Refused::Undecodable);
-                    quietly(|| port.fail(refused.error()));
+                match port {
+                    Some(Ok(port)) => {
+                        let refused = decode::<Refused>(envelope.body).unwrap_or(Refused::Undecodable);
+                        quietly(|| port.fail(refused.error()));
+                    }
+                    Some(Err(NoPort::Late)) => link.refused.count(DeadLetterReason::LateReply, 1),
+                    Some(Err(NoPort::Forged)) | None => link.refused.count(DeadLetterReason::NotAllowed, 1),
                 }
             }
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
@@ -128,6 +147,9 @@ impl Lane {
             }
             (EnvelopeKind::Identify, Place::Selection { text, type_id }) => {
                 let identity = self.identity(system, text, type_id);
+                if let Some(reason) = identity.refusal() {
+                    link.refused.count(reason, 1);
+                }
                 let port = envelope.tokens.iter().next().map(|token| link.import(token));
                 if let Some(port) = port {
                     port.identify(&identity);
@@ -136,13 +158,49 @@ impl Lane {
             (EnvelopeKind::Pill | EnvelopeKind::Kill, Place::Actor { path, uid, .. }) => {
                 let target = Target { path, is_export: false, is_deployed: false };
                 match link.hub.actor_for(link, Incoming::End(target), path, uid) {
-                    Some(actor) if envelope.kind == EnvelopeKind::Pill => actor.poison(),
-                    Some(actor) => actor.kill(),
-                    None => {}
+                    Ok(actor) if envelope.kind == EnvelopeKind::Pill => actor.poison(),
+                    Ok(actor) => actor.kill(),
+                    Err(reason) => link.refused.count(reason, 1),
                 }
             }
             // Those that this version does not send.
-            _ => envelope.tokens.iter().for_each(|token| drop(link.import(token))),
+            _ => {
+                link.refused.count(DeadLetterReason::Undecodable, 1);
+                envelope.tokens.iter().for_each(|token| drop(link.import(token)));
+            }
+        }
+    }
+
+    /// Completes the ask that the envelope answers.
+    fn complete(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>) {
+        let link = &self.link;
+        let mut tokens = envelope.tokens.iter();
+        let refused = match tokens.next().map(|token| link.hub.ports.take(token, link.uid)) {
+            Some(Ok(port)) => {
+                let mut refused = None;
+                // The port counts a late reply where this thread has counted last.
+                let _row = system.ledger().for_this_thread();
+                quietly(|| refused = port.reply(link, tokens, envelope.body));
+                refused
+            }
+            taken => {
+                // Ports in a late reply are dropped, which refuses them.
+                tokens.for_each(|token| drop(link.import(token)));
+                match taken {
+                    Some(Err(NoPort::Late)) if envelope.kind == EnvelopeKind::Reply => {
+                        let _row = system.ledger().for_this_thread();
+                        count_late_reply();
+                        Some((DeadLetterReason::LateReply, "a reply"))
+                    }
+                    Some(Err(NoPort::Late)) => Some((DeadLetterReason::LateReply, "a reference")),
+                    _ => Some((DeadLetterReason::NotAllowed, "a reply")),
+                }
+            }
+        };
+        let Some((reason, reply_type)) = refused else { return };
+        link.refused.count(reason, 1);
+        if reason == DeadLetterReason::LateReply {
+            system.dead_letters().publish(reason, reply_type, nowhere);
         }
     }
 
@@ -157,13 +215,14 @@ impl Lane {
         let mut tokens = envelope.tokens.iter();
         let reason = match found {
             Found::Inlet(inlet) => match inlet.deliver(&self.link, &mut tokens, envelope.body) {
-                Ok(()) => return,
+                Ok(None) => return,
+                // It is a dead letter already.
+                Ok(Some(reason)) => return self.link.refused.count(reason, 1),
                 Err(_) => DeadLetterReason::Undecodable,
             },
             Found::Refused(reason) => {
                 let refused = match reason {
                     DeadLetterReason::UnknownType => Refused::UnknownType,
-                    DeadLetterReason::NotAllowed => Refused::NotAllowed,
                     DeadLetterReason::OtherType => Refused::WrongType,
                     DeadLetterReason::NoActor => Refused::NoActor,
                     _ => Refused::Stopped,
@@ -171,7 +230,13 @@ impl Lane {
                 tokens.for_each(|token| self.link.import(token).refuse(refused));
                 *reason
             }
+            Found::NotAllowed(why) => {
+                self.link.log_not_allowed(path, *why);
+                tokens.for_each(|token| self.link.import(token).refuse(Refused::NotAllowed));
+                DeadLetterReason::NotAllowed
+            }
         };
+        self.link.refused.count(reason, 1);
         system.ledger().for_this_thread().dead_lettered(1);
         let known = self.link.hub.registry.by_id(type_id);
         let message_type = known.map_or("an unknown type", |known| known.rust_name);
@@ -181,14 +246,13 @@ impl Lane {
     /// Delivers a message to all actors that the text selects now: each gets a copy of its own.
     fn select(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>, (text, type_id): (&str, u64)) {
         let refused = |reason| vec![Found::Refused(reason)];
+        let allowed = self.link.access().decide(Incoming::Select { text });
         let known = self.link.hub.registry.by_id(type_id);
         let selected = SystemRef::new(system.clone()).select(text);
         let found = match (known, selected) {
-            _ if self.link.access().decide(Incoming::Select { text }).is_err() => {
-                refused(DeadLetterReason::NotAllowed)
-            }
+            _ if allowed.is_err() => allowed.err().map(Found::NotAllowed).into_iter().collect(),
             (Err(_), _) => {
-                self.link.hub.send_on(&self.link, &ControlMessage::UnknownType { id: type_id });
+                self.link.tell_unknown_type(type_id);
                 refused(DeadLetterReason::UnknownType)
             }
             (_, Err(_)) => refused(DeadLetterReason::NoActor),
@@ -207,7 +271,8 @@ impl Lane {
 
     /// The answer to the request for a reference.
     fn identity(&self, system: &Arc<SystemCore>, text: &str, type_id: u64) -> Identity {
-        if self.link.access().decide(Incoming::Identify { text }).is_err() {
+        if let Err(why) = self.link.access().decide(Incoming::Identify { text }) {
+            self.link.log_not_allowed(text, why);
             return Identity::NotAllowed;
         }
         let Ok(known) = self.link.hub.registry.by_id(type_id) else { return Identity::UnknownType };
@@ -228,12 +293,12 @@ impl Lane {
             return Found::Refused(DeadLetterReason::NoActor);
         };
         let Ok(known) = self.link.hub.registry.by_id(type_id) else {
-            self.link.hub.send_on(&self.link, &ControlMessage::UnknownType { id: type_id });
+            self.link.tell_unknown_type(type_id);
             return Found::Refused(DeadLetterReason::UnknownType);
         };
         let target = Target { path, is_export: self.link.hub.is_export(uid), is_deployed: false };
-        if self.link.access().decide(Incoming::Message(target)).is_err() {
-            return Found::Refused(DeadLetterReason::NotAllowed);
+        if let Err(why) = self.link.access().decide(Incoming::Message(target)) {
+            return Found::NotAllowed(why);
         }
         Self::inlet(system, path, uid, known)
     }

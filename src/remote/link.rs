@@ -1,27 +1,41 @@
 //! The link between this start of the system and one start of a peer.
 
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::remote::batch::Token;
 use crate::remote::control::{ControlReceiver, ControlSender};
-use crate::remote::control_message::{LaneReceipt, NumberedMessage};
+use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
 use crate::remote::data_gate::DataGate;
-use crate::remote::far::{Far, InternedFar};
+use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
 use crate::remote::frame::{Position, Prefix};
 use crate::remote::hub::Hub;
 use crate::remote::lane::Lane;
 use crate::remote::link_report::{LinkReport, LinkState};
+use crate::remote::log_limit::LogLimit;
 use crate::remote::outbox::{EntryMemory, Outbox, OutboxLimits, Outgoing, PushError, Wake};
 use crate::remote::peer_outbox::PeerOutbox;
 use crate::remote::peer_watcher::PeerWatcher;
-use crate::remote::policy::Access;
+use crate::remote::policy::{Access, NotAllowed};
+use crate::remote::refusals::RefusalCounters;
+use crate::remote::refused::Refused;
 use crate::remote::reply_ports::{ExportedPort, ImportedPort};
+use crate::remote::stand_in::StandIns;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The most ports in a message that tells of ports without answers.
+const UNANSWERED_MAX: usize = 1000;
+
+/// The least time between two messages about an unknown type.
+const TOLD_AGAIN: Duration = Duration::from_secs(1);
+
+/// The most unknown types of which is noted when the peer was told.
+const UNKNOWN_TYPES_MAX: usize = 1000;
 
 /// The link to the start of a peer that has this UID.
 pub(crate) struct Link {
@@ -39,7 +53,7 @@ pub(crate) struct Link {
     /// The references to actors of the peer.
     pub(crate) fars: FarTable<InternedFar>,
     /// The actors of the peer that have stand-ins.
-    pub(crate) stand_ins: Mutex<Vec<Arc<Far>>>,
+    pub(super) stand_ins: Mutex<StandIns>,
     /// The actor that watches actors here for the peer.
     watcher: Mutex<Option<AnyActorRef>>,
     /// The ports of the peer that are not answered, and whether their askers wait.
@@ -48,6 +62,17 @@ pub(crate) struct Link {
     port_memories: Box<[EntryMemory]>,
     pub(crate) malformed: AtomicU64,
     pub(crate) stale: AtomicU64,
+    /// The envelopes of the peer that were refused.
+    pub(crate) refused: RefusalCounters,
+    refused_control: AtomicU64,
+    lost_replies: AtomicU64,
+    /// By the reason of the policy.
+    not_allowed_lines: [LogLimit; NotAllowed::COUNT],
+    unknown_type_lines: LogLimit,
+    /// The numbers of unknown types, and the time when the peer was told of each.
+    unknown_types: Mutex<HashMap<u64, Duration>>,
+    /// The ports of the peer that get no answer, and of which it is still to be told.
+    unanswered: Mutex<Vec<(Token, Refused)>>,
 }
 
 struct ActiveParts {
@@ -109,6 +134,13 @@ impl Link {
             port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),
             malformed: AtomicU64::new(0),
             stale: AtomicU64::new(0),
+            refused: RefusalCounters::default(),
+            refused_control: AtomicU64::new(0),
+            lost_replies: AtomicU64::new(0),
+            not_allowed_lines: Default::default(),
+            unknown_type_lines: LogLimit::default(),
+            unknown_types: Mutex::default(),
+            unanswered: Mutex::default(),
         }
     }
 
@@ -254,7 +286,27 @@ impl Link {
     ) -> Option<LaneReceipt> {
         let mut credit = lock(&self.incoming(lane)?.credit);
         credit.consumed(envelopes, bytes);
-        credit.due(now).map(|receipt| LaneReceipt::new(lane, &receipt))
+        // At the end of this system the peer is not kept in doubt.
+        let receipt = if self.hub.is_stopping() { Some(credit.tell(now)) } else { credit.due(now) };
+        receipt.map(|receipt| LaneReceipt::new(lane, &receipt))
+    }
+
+    /// The receipts of all lanes, with which an account ends.
+    pub(crate) fn last_receipts(&self, now: Duration) -> Vec<LaneReceipt> {
+        let lanes = self.active.get().map_or(&[][..], |parts| &parts.incoming);
+        let tell =
+            |(lane, incoming): (u8, &IncomingLane)| LaneReceipt::new(lane, &lock(&incoming.credit).tell(now));
+        (0..).zip(lanes).map(tell).collect()
+    }
+
+    /// Whether nothing waits, and the peer has told of all that was shipped.
+    pub(crate) fn is_settled(&self) -> bool {
+        let Some(parts) = self.active.get() else { return true };
+        let sending = lock(&parts.sending);
+        sending.iter().enumerate().all(|(lane, sending)| {
+            let (counts, _) = self.outbox.outbox().lane_counts(lane);
+            counts.queued == 0 && sending.in_doubt(counts.shipped) == 0
+        })
     }
 
     /// The receipts that the peer is to be told now.
@@ -306,13 +358,20 @@ impl Link {
 
     /// Tells the actor of a lane that batches wait. It is made for the first of them.
     pub(crate) fn tell_lane(self: &Arc<Self>, lane: u8) {
+        if self.has_ended() {
+            return self.refuse_rest();
+        }
+        if self.hub.is_stopping() {
+            return Lane::handle_rest(self, lane);
+        }
         let mut actors = lock(&self.lane_actors);
         let place = usize::from(lane);
         if actors.len() <= place {
             actors.resize(place + 1, None);
         }
         if self.has_ended() {
-            return;
+            drop(actors);
+            return self.refuse_rest();
         }
         if actors[place].is_none() {
             actors[place] = Lane::spawn(self, lane);
@@ -327,6 +386,89 @@ impl Link {
         let actors = std::mem::take(&mut *lock(&self.lane_actors));
         let watcher = lock(&self.watcher).take();
         actors.into_iter().flatten().chain(watcher).for_each(|actor| actor.stop());
+        self.refuse_rest();
+    }
+
+    /// Counts the envelopes as refused that have come and are not handled any more.
+    fn refuse_rest(&self) {
+        for lane in 0..self.incoming_lanes() {
+            while let Some(frame) = self.next_batch(lane) {
+                let envelopes = Prefix::read(&frame, u8::MAX).map_or(0, |prefix| prefix.envelopes);
+                self.refused.count(DeadLetterReason::NodeGone, envelopes.into());
+            }
+        }
+    }
+
+    /// The asker of a port gets no answer. The peer is told within a second, by control, since its outbox has no room.
+    pub(crate) fn refuse_later(self: &Arc<Self>, token: Token, refused: Refused) {
+        let is_many = {
+            let mut unanswered = lock(&self.unanswered);
+            unanswered.push((token, refused));
+            unanswered.len() >= UNANSWERED_MAX
+        };
+        if is_many {
+            self.tell_unanswered();
+        }
+    }
+
+    /// Tells the peer of the ports that get no answer.
+    pub(crate) fn tell_unanswered(self: &Arc<Self>) {
+        let unanswered = std::mem::take(&mut *lock(&self.unanswered));
+        for some in unanswered.chunks(UNANSWERED_MAX) {
+            self.hub.send_numbered(self, NumberedMessage::Unanswered(some.to_vec()));
+        }
+    }
+
+    /// A reply to the peer is lost.
+    pub(crate) fn count_lost_reply(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.lost_replies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A watch or a stop of the peer was refused.
+    pub(crate) fn count_refused_control(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.refused_control.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Logs that the policy does not let something in.
+    pub(crate) fn log_not_allowed(&self, path: &str, why: NotAllowed) {
+        let Some(left_out) = self.not_allowed_lines[why as usize].note(self.hub.now()) else { return };
+        let peer = &self.peer;
+        match left_out {
+            0 => log::warn!("node {peer} is refused at {path}: {why}"),
+            _ => log::warn!(
+                "node {peer} is refused at {path}: {why}; {left_out} more refusals were not logged"
+            ),
+        }
+    }
+
+    /// The peer knows no type of message of this number.
+    pub(crate) fn log_unknown_type(&self, id: u64) {
+        let Some(left_out) = self.unknown_type_lines.note(self.hub.now()) else { return };
+        let peer = &self.peer;
+        let text =
+            format!("node {peer} knows no type of message with the number {id:#018x}: register it there");
+        match left_out {
+            0 => log::warn!("{text}"),
+            _ => log::warn!("{text}; {left_out} more of these were not logged"),
+        }
+    }
+
+    /// Tells the peer, at most once a second, that a type is not registered here.
+    pub(crate) fn tell_unknown_type(&self, id: u64) {
+        let now = self.hub.now();
+        {
+            let mut told = lock(&self.unknown_types);
+            if told.get(&id).is_some_and(|last| now.saturating_sub(*last) < TOLD_AGAIN) {
+                return;
+            }
+            if told.len() >= UNKNOWN_TYPES_MAX {
+                told.clear();
+            }
+            told.insert(id, now);
+        }
+        self.hub.send_on(self, &ControlMessage::UnknownType { id });
     }
 
     /// The actor that watches actors here for the peer, which is made for the first watch.
@@ -372,6 +514,10 @@ impl Link {
             // Ordering: Relaxed; statistics.
             malformed: self.malformed.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
+            refused: self.refused.sum(),
+            refused_control: self.refused_control.load(Ordering::Relaxed),
+            lost_replies: self.lost_replies.load(Ordering::Relaxed),
+            overdue: self.with_control(|control| control.gate.overdue).unwrap_or_default(),
         };
         let parts = self.active.get();
         for lane in 0..self.outbox.outbox().lanes() {

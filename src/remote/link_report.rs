@@ -1,5 +1,7 @@
 //! The report of a link.
 
+use crate::remote::refusals::Refusals;
+
 /// The account of the link between this start of the system and one start of a peer.
 ///
 /// It counts envelopes: messages, replies, refusals, pills and requests for references. Of those that this node has sent, `shipped = confirmed + lost + in_doubt` at any quiet moment. While the link lives,
@@ -25,8 +27,16 @@ pub struct LinkReport {
     pub repeated: u64,
     /// Shipped envelopes of which the peer has not told.
     pub in_doubt: u64,
-    /// Envelopes of the peer that came here.
+    /// Envelopes of the peer that came here. Each was delivered, or is among the refused.
     pub received: u64,
+    /// Envelopes of the peer that were refused here, by the reason. A message to a selection counts for each refused copy.
+    pub refused: Refusals,
+    /// Watches and stops of the peer that the policy of this node did not let in, or whose actors were not there.
+    pub refused_control: u64,
+    /// Replies to the peer that are lost, since too much waited for it or the link had ended.
+    pub lost_replies: u64,
+    /// Notices of ends that did not wait longer for the messages before them: these have not come within three seconds.
+    pub overdue: u64,
     /// Frames of the peer that could not be read.
     pub malformed: u64,
     /// Frames that were addressed to another start of this system, or came from another start of the peer.

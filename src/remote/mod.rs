@@ -23,12 +23,12 @@
 //!
 //! - `engine.rs`, `peer_outbox.rs`: what carries frames between nodes, and how it takes batches; `in_process.rs` is one.
 //! - `node.rs`, `remote.rs`: the node as its system describes and sees it.
-//! - `hub.rs`: the associations of a node, and all that comes in.
+//! - `hub.rs`, `hub_settings.rs`: the associations of a node, and all that comes in.
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
-//! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`: references, messages, and reply ports that cross.
+//! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
 //! - `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
 //! - `resolving.rs`, `far_selection.rs`: how an actor is found by its path, and how several are.
-//! - `node_event.rs`, `link_report.rs`: what a node tells of itself.
+//! - `node_event.rs`, `link_report.rs`, `refusals.rs`, `log_limit.rs`: what a node tells of itself, and how often it logs.
 
 #[cfg(feature = "remote")]
 pub(crate) mod wire; // the trait of messages, with name and version
@@ -88,6 +88,8 @@ pub(crate) mod on_quarantine; // the reaction of a node that was declared down
 #[cfg(feature = "remote")]
 pub(crate) mod remote; // the handle to a node
 #[cfg(feature = "remote")]
+pub(crate) mod hub_settings; // what a hub goes by
+#[cfg(feature = "remote")]
 pub(crate) mod hub; // the associations of a node
 #[cfg(feature = "remote")]
 pub(crate) mod link; // the link to one start of a peer
@@ -99,6 +101,8 @@ pub(crate) mod far; // references to actors of other nodes
 pub(crate) mod encoder; // a message and the references in it, to bytes
 #[cfg(feature = "remote")]
 pub(crate) mod decoder; // the same, from bytes
+#[cfg(feature = "remote")]
+pub(crate) mod refused; // why an ask gets no reply, as it is written
 #[cfg(feature = "remote")]
 pub(crate) mod reply_ports; // reply ports that cross to other nodes
 #[cfg(feature = "remote")]
@@ -113,6 +117,10 @@ pub(crate) mod peer_watcher; // the actor that watches for a peer
 pub(crate) mod node_event; // events of a node
 #[cfg(feature = "remote")]
 pub(crate) mod link_report; // the account of a link
+#[cfg(feature = "remote")]
+pub(crate) mod refusals; // what was refused on a link, by reasons
+#[cfg(feature = "remote")]
+pub(crate) mod log_limit; // a line of the log a second
 
 #[cfg(all(feature = "config", feature = "remote"))]
 pub(crate) mod settings; // the settings of a node, and their keys in a file
@@ -139,6 +147,8 @@ pub use crate::remote::on_quarantine::OnQuarantine;
 pub use crate::remote::peer_outbox::PeerOutbox;
 #[cfg(feature = "remote")]
 pub use crate::remote::policy::{Policy, PolicyError};
+#[cfg(feature = "remote")]
+pub use crate::remote::refusals::Refusals;
 #[cfg(feature = "remote")]
 pub use crate::remote::remote::Remote;
 #[cfg(feature = "remote")]

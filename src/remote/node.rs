@@ -4,7 +4,7 @@ use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::detector::DetectorSettings;
 use crate::remote::engine::{Engine, EngineError};
-use crate::remote::hub::HubSettings;
+use crate::remote::hub_settings::{HubSettings, NodeName};
 use crate::remote::limits::{LimitError, Limits};
 use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::outbox::OutboxLimits;
@@ -58,15 +58,6 @@ pub struct Node {
     association: AssociationSettings,
     on_quarantine: OnQuarantine,
     lanes: u8,
-}
-
-/// The names by which a node is known.
-#[derive(Debug, Clone)]
-pub(crate) struct NodeName {
-    pub(crate) system: String,
-    pub(crate) node: String,
-    pub(crate) cluster: String,
-    pub(crate) roles: Vec<String>,
 }
 
 /// A node that was checked.

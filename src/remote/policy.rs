@@ -342,6 +342,11 @@ pub(crate) enum NotAllowed {
     Factory,
 }
 
+impl NotAllowed {
+    /// The number of these reasons.
+    pub(crate) const COUNT: usize = Self::Factory as usize + 1;
+}
+
 impl fmt::Display for NotAllowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

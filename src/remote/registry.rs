@@ -2,6 +2,7 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::{AnyActorRef, WrongType};
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::recipient::DeliveryStatus;
 use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
@@ -9,6 +10,7 @@ use crate::remote::decoder::read;
 use crate::remote::far_selection::selection;
 use crate::remote::hub::Hub;
 use crate::remote::link::Link;
+use crate::remote::refused::refusing;
 use crate::remote::wire::{NAME_MAX, Wire, is_name, wire_id};
 use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::quietly;
@@ -24,13 +26,14 @@ type Decode = fn(&[u8]) -> Result<Box<dyn Any + Send>, DecodeError>;
 
 /// A reference to an actor or router here, which takes the bodies of messages of one type.
 pub(crate) trait Inlet {
-    /// Decodes a message of the link, which is counted already, and delivers it.
+    /// Decodes a message of the link, which is counted already, and delivers it. Returns the reason if the recipient has refused
+    /// it: it is a dead letter then.
     fn deliver(
         &self,
         link: &Arc<Link>,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
-    ) -> Result<(), DecodeError>;
+    ) -> Result<Option<DeadLetterReason>, DecodeError>;
 }
 
 impl<M: Wire> Inlet for ActorRef<M> {
@@ -39,8 +42,9 @@ impl<M: Wire> Inlet for ActorRef<M> {
         link: &Arc<Link>,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
-    ) -> Result<(), DecodeError> {
+    ) -> Result<Option<DeadLetterReason>, DecodeError> {
         let message = read::<M>(link, tokens, body)?;
+        let mut reason = None;
         // A router runs code of the user, which accounts for the message when it unwinds.
         quietly(|| match self.forward_counted(message) {
             Ok(DeliveryStatus::Passed) => {}
@@ -49,9 +53,13 @@ impl<M: Wire> Inlet for ActorRef<M> {
                     system.ledger().for_this_thread().handled_by_function();
                 }
             }
-            Err(refused) => self.dead_letter(refused),
+            Err(refused) => {
+                let why = DeadLetterReason::of(&refused);
+                reason = Some(why);
+                refusing(why, || self.dead_letter(refused));
+            }
         });
-        Ok(())
+        Ok(reason)
     }
 }
 

@@ -4,17 +4,20 @@
 //! token: its reply goes back in an envelope, and if it is dropped, a refusal does. So an answer goes back on the way that the
 //! right to answer has come.
 
-use crate::ask::error::{AskError, NoReplyCause, Outcome, RefusedBy};
+use crate::ask::error::{AskError, Outcome, RefusedBy};
 use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
-use crate::core::dead_letter::DeadLetterReason;
+use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::remote::batch::{EnvelopeKind, Place, Token};
 use crate::remote::codec::EncodeError;
 use crate::remote::decoder;
 use crate::remote::encoder::{self, Pushed, write_port};
 use crate::remote::link::Link;
+use crate::remote::outbox::PushError;
 use crate::remote::ports::Port;
+use crate::remote::refused::Refused;
 use crate::remote::resolving::Identity;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::util::panic::drop_guarded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
@@ -24,8 +27,13 @@ pub(crate) struct ExportedPort(Box<dyn AnyPort>);
 
 trait AnyPort: Send {
     fn is_wanted(&self) -> bool;
-    /// Decodes the reply, and completes the ask.
-    fn reply(self: Box<Self>, link: &Arc<Link>, tokens: &mut dyn Iterator<Item = Token>, body: &[u8]);
+    /// Decodes the reply, and completes the ask. Returns the reason if the reply is not taken, and its type.
+    fn reply(
+        self: Box<Self>,
+        link: &Arc<Link>,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Option<(DeadLetterReason, &'static str)>;
     fn fail(self: Box<Self>, error: AskError);
 }
 
@@ -34,12 +42,21 @@ impl<R: DeserializeOwned + Send + 'static> AnyPort for ReplyTo<R> {
         self.wanted()
     }
 
-    fn reply(self: Box<Self>, link: &Arc<Link>, tokens: &mut dyn Iterator<Item = Token>, body: &[u8]) {
-        match decoder::read::<R>(link, tokens, body) {
-            // A late reply is counted by the port.
-            Ok(reply) => drop(self.send(reply)),
-            Err(_) => ReplyTo::fail(*self, AskError::refused_by(RefusedBy::Undecodable)),
-        }
+    fn reply(
+        self: Box<Self>,
+        link: &Arc<Link>,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Option<(DeadLetterReason, &'static str)> {
+        let reason = match decoder::read::<R>(link, tokens, body) {
+            // The port counts a late reply.
+            Ok(reply) => self.send(reply).map_err(drop_guarded).err().map(|()| DeadLetterReason::LateReply),
+            Err(_) => {
+                ReplyTo::fail(*self, AskError::refused_by(RefusedBy::Undecodable));
+                Some(DeadLetterReason::Undecodable)
+            }
+        };
+        reason.map(|reason| (reason, std::any::type_name::<R>()))
     }
 
     fn fail(self: Box<Self>, error: AskError) {
@@ -52,8 +69,13 @@ impl ExportedPort {
         Self(Box::new(port))
     }
 
-    pub(crate) fn reply(self, link: &Arc<Link>, mut tokens: impl Iterator<Item = Token>, body: &[u8]) {
-        self.0.reply(link, &mut tokens, body);
+    pub(crate) fn reply(
+        self,
+        link: &Arc<Link>,
+        mut tokens: impl Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Option<(DeadLetterReason, &'static str)> {
+        self.0.reply(link, &mut tokens, body)
     }
 
     pub(crate) fn fail(self, error: AskError) {
@@ -64,71 +86,6 @@ impl ExportedPort {
 impl Port for ExportedPort {
     fn is_wanted(&self) -> bool {
         self.0.is_wanted()
-    }
-}
-
-/// The reason why a port is refused, as it is written. New reasons come last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Refused {
-    Failed,
-    Ignored,
-    Unread,
-    Stopped,
-    Full,
-    NoRoutees,
-    NoActor,
-    WrongType,
-    UnknownType,
-    Undecodable,
-    NotAllowed,
-    ReplyTooLarge,
-    Unsendable,
-    PeerGone,
-}
-
-impl Refused {
-    fn of(error: &AskError) -> Self {
-        match error {
-            AskError::NoReply { cause: NoReplyCause::Failed, .. } | AskError::AllFailed { .. } => {
-                Self::Failed
-            }
-            AskError::NoReply { cause: NoReplyCause::Unread, .. } => Self::Unread,
-            AskError::Undeliverable { reason: DeadLetterReason::Full, .. } => Self::Full,
-            AskError::Undeliverable { reason: DeadLetterReason::NoActor, .. } => Self::NoActor,
-            AskError::Undeliverable { .. } => Self::Stopped,
-            AskError::NoRoutees { .. } => Self::NoRoutees,
-            AskError::PeerGone { .. } => Self::PeerGone,
-            AskError::Refused { by, .. } => match by {
-                RefusedBy::WrongType => Self::WrongType,
-                RefusedBy::UnknownType => Self::UnknownType,
-                RefusedBy::NotAllowed => Self::NotAllowed,
-                RefusedBy::ReplyTooLarge => Self::ReplyTooLarge,
-                RefusedBy::ReplyUnsendable => Self::Unsendable,
-                RefusedBy::Undecodable => Self::Undecodable,
-            },
-            _ => Self::Ignored,
-        }
-    }
-
-    /// The error of the ask.
-    pub(crate) fn error(self) -> AskError {
-        let no_reply = |cause| AskError::NoReply { cause, target: None };
-        match self {
-            Self::Failed => no_reply(NoReplyCause::Failed),
-            Self::Ignored => no_reply(NoReplyCause::Ignored),
-            Self::Unread => no_reply(NoReplyCause::Unread),
-            Self::Stopped => AskError::refused_for(DeadLetterReason::Stopped),
-            Self::Full => AskError::refused_for(DeadLetterReason::Full),
-            Self::NoActor => AskError::refused_for(DeadLetterReason::NoActor),
-            Self::NoRoutees => AskError::no_routees(),
-            Self::WrongType => AskError::refused_by(RefusedBy::WrongType),
-            Self::UnknownType => AskError::refused_by(RefusedBy::UnknownType),
-            Self::Undecodable => AskError::refused_by(RefusedBy::Undecodable),
-            Self::NotAllowed => AskError::refused_by(RefusedBy::NotAllowed),
-            Self::ReplyTooLarge => AskError::refused_by(RefusedBy::ReplyTooLarge),
-            Self::Unsendable => AskError::refused_by(RefusedBy::ReplyUnsendable),
-            Self::PeerGone => AskError::PeerGone { target: None },
-        }
     }
 }
 
@@ -160,8 +117,8 @@ impl ImportedPort {
     pub(crate) fn answer<R: Serialize>(mut self, reply: &R) {
         self.is_answered = true;
         let refused = match self.send(EnvelopeKind::Reply, reply) {
-            // A full outbox loses the reply: the asker's time ends, or the link does.
-            Pushed::Done | Pushed::Refused(_) => return,
+            Pushed::Done => return,
+            Pushed::Refused(error) => return self.reply_lost::<R>(error),
             Pushed::Unfit(EncodeError::TooLarge { .. }) => Refused::ReplyTooLarge,
             Pushed::Unfit(_) => Refused::Unsendable,
         };
@@ -171,7 +128,25 @@ impl ImportedPort {
     /// Answers the request for a reference.
     pub(crate) fn identify(mut self, identity: &Identity) {
         self.is_answered = true;
-        let _ = self.send(EnvelopeKind::Identity, identity);
+        if let Pushed::Refused(PushError::Full { .. }) = self.send(EnvelopeKind::Identity, identity) {
+            self.link.refuse_later(self.token, Refused::LinkFull);
+        }
+    }
+
+    /// The reply cannot go out: it is shown as a dead letter, and the asker is told, if it can be.
+    #[cold]
+    fn reply_lost<R>(&self, error: PushError) {
+        let reason = match error {
+            PushError::Full { .. } => DeadLetterReason::LinkFull,
+            PushError::Closed => DeadLetterReason::NodeGone,
+        };
+        if reason == DeadLetterReason::LinkFull {
+            self.link.refuse_later(self.token, Refused::LinkFull);
+        }
+        self.link.count_lost_reply();
+        if let Some(system) = self.link.hub.system() {
+            system.dead_letters().publish(reason, std::any::type_name::<R>(), nowhere);
+        }
     }
 
     /// Ends the ask without a reply.
@@ -181,7 +156,9 @@ impl ImportedPort {
     }
 
     fn tell_refused(&mut self, refused: Refused) {
-        let _ = self.send(EnvelopeKind::RefusedReply, &refused);
+        if let Pushed::Refused(PushError::Full { .. }) = self.send(EnvelopeKind::RefusedReply, &refused) {
+            self.link.refuse_later(self.token, refused);
+        }
     }
 }
 

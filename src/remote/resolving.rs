@@ -6,6 +6,7 @@ use crate::ask::ask_clock::AskClock;
 use crate::ask::error::{AskError, RefusedBy};
 use crate::ask::reply::ReplyTo;
 use crate::core::actor_ref::ActorRef;
+use crate::core::dead_letter::DeadLetterReason;
 use crate::core::system::SystemRef;
 use crate::path::actor_path::ActorPath;
 use crate::path::canonical_path::parse_canonical;
@@ -36,6 +37,19 @@ pub(crate) enum Identity {
     WrongType { takes: String },
     NotAllowed,
     UnknownType,
+}
+
+impl Identity {
+    /// The reason why there is no reference.
+    pub(crate) fn refusal(&self) -> Option<DeadLetterReason> {
+        match self {
+            Self::Found { .. } => None,
+            Self::NotFound => Some(DeadLetterReason::NoActor),
+            Self::WrongType { .. } => Some(DeadLetterReason::OtherType),
+            Self::NotAllowed => Some(DeadLetterReason::NotAllowed),
+            Self::UnknownType => Some(DeadLetterReason::UnknownType),
+        }
+    }
 }
 
 impl SystemRef {
@@ -119,7 +133,7 @@ fn identify<M: Wire>(link: Option<&Arc<Link>>, text: &str, reply_to: ReplyTo<Ide
     let gone = AskError::PeerGone { target: None };
     let Some(link) = link else { return reply_to.fail(gone) };
     let Ok(token) = link.export(ExportedPort::new(reply_to.clone())) else {
-        return reply_to.fail(AskError::refused_for(crate::core::dead_letter::DeadLetterReason::LinkFull));
+        return reply_to.fail(AskError::refused_for(DeadLetterReason::LinkFull));
     };
     drop(reply_to);
     let type_id = const { wire_id(M::NAME, M::VERSION) };

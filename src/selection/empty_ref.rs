@@ -85,9 +85,13 @@ impl ActorCore {
 
 impl AnyActorRef {
     /// Returns the reference that takes `M` although the actor behind this reference does not. For the head of a router
-    /// this is the reference of the router. For an empty reference without a type it is an empty reference of any type.
+    /// this is the reference of the router. For the cell that stands for an actor elsewhere it is the reference to that actor.
+    /// For an empty reference without a type it is an empty reference of any type.
     pub(crate) fn stand_in<M: Send + 'static>(&self, takes: TypeId) -> Option<ActorRef<M>> {
         let core = self.core();
+        if let Some(standing) = core.standing() {
+            return standing.reference.downcast_ref().cloned();
+        }
         match core.name() {
             Name::EmptyRef(path) if takes == TypeId::of::<Never>() => {
                 Some(core.system.empty_ref_at(path.clone()))

@@ -88,6 +88,7 @@ pub(crate) fn reason_label(reason: DeadLetterReason) -> &'static str {
         DeadLetterReason::UnknownType => "unknown_type",
         DeadLetterReason::Undecodable => "undecodable",
         DeadLetterReason::NotAllowed => "not_allowed",
+        DeadLetterReason::LateReply => "late_reply",
     }
 }
 

@@ -71,6 +71,8 @@ mod questions;
 mod receive_timeout;
 mod references;
 #[cfg(feature = "remote")]
+mod remote_books;
+#[cfg(feature = "remote")]
 mod remote_links;
 #[cfg(feature = "remote")]
 mod remote_refs;

@@ -102,10 +102,14 @@ fn a_watcher_is_told_once_of_the_end_of_an_actor_elsewhere() {
     assert_eq!(path, format!("pointsman://demo@n2/user/watched#{}", local.uid()));
     assert!(end.existence_confirmed && !end.node_down);
     assert!(far.is_closed());
+    // The notice has the actor that is watched, and leads back to its reference.
+    assert_eq!((Some(&end.actor), end.actor.typed::<String>()), (far.untyped().as_ref(), Ok(far.clone())));
+    assert!(end.actor.typed::<u32>().is_err());
     // Who watches later hears at once.
-    second.tell(Order::Watch(far));
+    second.tell(Order::Watch(far.clone()));
     let (end, _) = of_second.recv_timeout(LONG).unwrap();
     assert!(!end.existence_confirmed && !end.node_down);
+    assert_eq!(end.actor.typed::<String>(), Ok(far));
     network.seconds(5);
     assert!(of_first.try_recv().is_err() && of_second.try_recv().is_err());
 }
@@ -143,9 +147,10 @@ fn a_node_that_goes_ends_what_was_watched_there_and_the_actors_live_on() {
     assert!(far.is_closed() && !local.is_closed());
     // Also who watches when the node is gone.
     let (late, of_late) = self::watcher(&n1);
-    late.tell(Order::Watch(far));
+    late.tell(Order::Watch(far.clone()));
     let (end, _) = of_late.recv_timeout(LONG).unwrap();
     assert!(end.node_down);
+    assert_eq!(end.actor.typed::<String>(), Ok(far));
     local.tell("alive".to_owned());
     assert_eq!(notes.recv_timeout(LONG).unwrap(), "alive");
 }
@@ -183,6 +188,55 @@ fn stops_and_pills_cross_where_the_policy_allows() {
     assert_eq!(notes.recv_timeout(LONG).unwrap(), "still there");
     network.seconds(2);
     assert!(!local.is_closed() && !far.is_closed());
+}
+
+/// The stand-ins at a node.
+fn stand_ins(node: &TestNode) -> usize {
+    let own = node.actor_at("/system").expect("a guardian").children();
+    own.iter().filter(|actor| actor.path().address().is_some()).count()
+}
+
+#[test]
+fn a_stand_in_that_is_watched_no_more_ends_and_another_watch_makes_one() {
+    let network = Network::new();
+    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
+    let (_local, _notes) = noted(&n2, "watched");
+    link(&n1, &n2);
+    let far = find(&n1, "watched");
+    let (first, of_first) = watcher(&n1);
+    first.tell(Order::Watch(far.clone()));
+    done(&first);
+    network.seconds(3);
+    assert_eq!(stand_ins(&n1), 1);
+    first.tell(Order::Unwatch(far.clone()));
+    done(&first);
+    let ends = || {
+        crate::support::wait_until(|| {
+            network.seconds(1);
+            stand_ins(&n1) == 0
+        });
+    };
+    ends();
+    // So it is when the watcher ends.
+    let (second, _of_second) = watcher(&n1);
+    second.tell(Order::Watch(far.clone()));
+    done(&second);
+    assert_eq!(stand_ins(&n1), 1);
+    second.stop();
+    ends();
+    // One that code of the user has stays.
+    let any = far.untyped().expect("its stand-in");
+    network.seconds(3);
+    assert_eq!((stand_ins(&n1), far.untyped().as_ref()), (1, Some(&any)));
+    drop(any);
+    ends();
+    assert!(!far.is_closed() && of_first.try_recv().is_err());
+    first.tell(Order::Watch(far.clone()));
+    done(&first);
+    far.tell("stop".to_owned());
+    let (end, _) = of_first.recv_timeout(LONG).unwrap();
+    assert!(end.existence_confirmed && !end.node_down);
+    assert_eq!(stand_ins(&n1), 0);
 }
 
 #[test]
