@@ -123,8 +123,11 @@ fn run() -> Result<Shown, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if std::env::args().nth(1).as_deref() != Some("--in-process") {
-        return Err("give --in-process: two processes need an engine with a server".into());
+    if let Some(other) = std::env::args().skip(1).find(|argument| argument != "--in-process") {
+        return Err(format!(
+            "`{other}` is no argument: both nodes run in this process, as with `--in-process`"
+        )
+        .into());
     }
     let Shown { words, notes, end, books } = run()?;
     println!("{words} words");

@@ -7,6 +7,7 @@
 
 use pointsman::SendError;
 use pointsman::actor::{Recipient, RecipientLoad};
+use pointsman::ask::AskError;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
 use pointsman::telemetry::Telemetry;
@@ -88,6 +89,8 @@ const MEETINGS: usize = 16;
 /// Whom each of them wakes then.
 const BYSTANDERS: usize = 3;
 const SOON: Duration = Duration::from_secs(60);
+/// Longer than an asker looks for an answer before it sleeps.
+const PARKED_FOR: Duration = Duration::from_millis(50);
 
 /// A message of `WORDS` times eight bytes.
 type Words<const WORDS: usize> = [u64; WORDS];
@@ -523,6 +526,14 @@ impl<const WORDS: usize> Actor for There<WORDS> {
     }
 }
 
+/// Lets this thread sleep in an ask: the first time, it makes what wakes it.
+fn park_once() {
+    let kept = Mutex::new(Vec::new());
+    let keeper = ActorRef::from_fn(move |call: Call<Echo<1>>| kept.lock().expect("no panic").push(call));
+    let answer = keeper.ask(Echo([0])).within(PARKED_FOR).wait();
+    assert!(matches!(answer, Err(AskError::Timeout { .. })), "{answer:?}");
+}
+
 fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
     let bytes = 8 * WORDS;
     let there: [ActorRef<Call<Echo<WORDS>>>; BATCH] = std::array::from_fn(|number| {
@@ -530,6 +541,7 @@ fn asks<const WORDS: usize>(system: &System, faults: &mut Vec<String>) {
         actor.spawn(|| There::<WORDS>).expect("a free name")
     });
     settle::<()>(system, &format!("asks-{WORDS}"), &[]);
+    park_once();
     let here = ActorRef::to_recipient(Here);
     let mut asker = Asker::new();
     check(faults, format!("ask, {bytes} bytes, on one thread"), |asks| {

@@ -126,6 +126,14 @@ impl<A: Account> OpenDeliveries<A> {
         }
     }
 
+    /// Ends the account: what is open is lost for this reason.
+    #[inline]
+    pub(crate) fn end(self, reason: DeadLetterReason) {
+        self.lose_rest(reason);
+        // The drop would look once more.
+        std::mem::forget(self);
+    }
+
     /// Hands one delivery back, whose outcome the sender counts, and loses the others for this reason. If none is open,
     /// one more is counted as sent.
     #[cold]

@@ -324,6 +324,19 @@ impl<'a> SendOp<'a> {
     /// If no recipient took a copy: the remainder of the message, for which the caller accounts as for one delivery.
     #[inline]
     pub(crate) fn finish<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
+        if left.is_none() && self.has_nothing_aside() {
+            return Ok(self.report.get());
+        }
+        self.finish_rest(left)
+    }
+
+    /// Whether no refusal and no waiting delivery is left.
+    #[inline]
+    fn has_nothing_aside(&self) -> bool {
+        self.later.borrow().is_empty() && self.deferred.borrow().is_none()
+    }
+
+    fn finish_rest<M: Send + 'static>(&self, left: Option<M>) -> Result<SendReport, UnsentMessage<M>> {
         let mut later = self.later.take();
         if !later.is_empty() && deferred_send::are_deferred() {
             // The sender is an ask: its asker waits for the deliveries, and sets the timeout.
@@ -368,6 +381,18 @@ impl<'a> SendOp<'a> {
     }
 }
 
+impl SendOp<'_> {
+    /// Makes dead letters of what user code has left by unwinding.
+    #[cold]
+    fn abandon(&self) {
+        let deferred = self.deferred.take();
+        self.flush_refusal(deferred);
+        for later in self.later.take() {
+            later.abandon(Some(self.system()), DeadLetterReason::Panicked);
+        }
+    }
+}
+
 impl Outcomes for SendOp<'_> {
     fn system(&self) -> &SystemCore {
         SendOp::system(self)
@@ -388,11 +413,10 @@ impl Outcomes for SendOp<'_> {
 
 impl Drop for SendOp<'_> {
     /// After [`finish`](Self::finish) nothing is left here; otherwise user code has unwound, and `open` counts the rest.
+    #[inline]
     fn drop(&mut self) {
-        let deferred = self.deferred.take();
-        self.flush_refusal(deferred);
-        for later in self.later.take() {
-            later.abandon(Some(self.system()), DeadLetterReason::Panicked);
+        if !self.has_nothing_aside() {
+            self.abandon();
         }
     }
 }

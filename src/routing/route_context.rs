@@ -407,6 +407,12 @@ impl RouteContext<'_> {
     pub(crate) fn settle(&self) {
         self.open.lose_rest(DeadLetterReason::NoRoutee);
     }
+
+    /// Settles, and ends the way.
+    #[inline]
+    pub(crate) fn end(self) {
+        self.open.end(DeadLetterReason::NoRoutee);
+    }
 }
 
 impl fmt::Debug for RouteContext<'_> {

@@ -135,7 +135,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         match done {
             Ok(()) => {
                 drop(section);
-                cx.settle();
+                cx.end();
                 Ok(())
             }
             Err(refused) => {
