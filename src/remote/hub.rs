@@ -757,6 +757,11 @@ impl Hub {
                 });
                 active.extend(peer.links.values().filter(|link| link.is_active()).cloned());
             }
+            // So names that have greeted and not gone on leave room for others.
+            inner.peers.retain(|_, peer| {
+                let is_used = !peer.links.is_empty() || !peer.waiting.is_empty();
+                is_used || !peer.association.is_forgettable()
+            });
             let heartbeat = inner.heartbeat;
             active.iter().for_each(|link| link.outbox.outbox().set_heartbeat(heartbeat));
             (active, pause)
