@@ -654,10 +654,10 @@ impl Hub {
     }
 
     /// A lane has handled a batch with this mark: control that has waited for it acts.
-    pub(crate) fn mark_shown(&self, link: &Arc<Link>, lane: u8, mark: u64) {
+    pub(crate) fn mark_shown(&self, link: &Arc<Link>, lane: u8, mark: u64, has_envelopes: bool) {
         let now = self.now();
         let due = link.with_control(|control| {
-            control.gate.show(lane, mark);
+            control.gate.show(lane, mark, has_envelopes, now);
             std::iter::from_fn(|| control.gate.next(now)).collect::<Vec<_>>()
         });
         due.unwrap_or_default().into_iter().for_each(|message| self.apply(link, message));
