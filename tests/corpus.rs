@@ -50,8 +50,12 @@ macro_rules! targets {
 
 targets! {
     #[cfg(feature = "remote")]
+    association = association_target "../fuzz/targets/association.rs"
+    #[cfg(feature = "remote")]
     batch = batch_target "../fuzz/targets/batch.rs"
     config = config_target "../fuzz/targets/config.rs"
+    #[cfg(feature = "remote")]
+    control = control_target "../fuzz/targets/control.rs"
     #[cfg(feature = "net")]
     frames = frames_target "../fuzz/targets/frames.rs"
     framing = framing_target "../fuzz/targets/framing.rs"

@@ -274,6 +274,11 @@ impl Association {
         Greeting { to, ..self.own.clone() }
     }
 
+    /// Whether nothing would be lost without this association: a new one would take the same course.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        matches!(self.state, State::Idle | State::Down) && self.tombstones.is_empty()
+    }
+
     /// The living members that this node sees.
     pub(crate) fn side(&self) -> &Side {
         &self.side

@@ -2,12 +2,13 @@
 //!
 //! The sender puts a mark with the number of the control message into each lane, behind what the lane holds. The message may
 //! act once each lane has handled a batch that shows the mark, or a later one. Batches may be lost, so it acts in any
-//! case when its time is over.
+//! case when its time is over. The time begins anew with each batch that a lane handles before the mark: messages that are only
+//! slow to come, since much waits before them, are not overtaken.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The time after which a message acts though not all lanes have shown its mark.
+/// The time after which a message acts though not all lanes have shown its mark, and those have handled nothing.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// The messages that wait, in the order of their numbers.
@@ -16,13 +17,16 @@ pub(crate) struct DataGate<T> {
     /// The greatest mark that each lane has handled.
     shown: Box<[u64]>,
     waiting: VecDeque<(u64, Duration, T)>,
+    /// The time when a lane has handled a batch last whose mark is not that of the first message.
+    progress: Duration,
     /// The messages that acted before their marks were shown.
     pub(crate) overdue: u64,
 }
 
 impl<T> DataGate<T> {
     pub(crate) fn new(lanes: u8) -> Self {
-        Self { shown: vec![0; usize::from(lanes)].into_boxed_slice(), waiting: VecDeque::new(), overdue: 0 }
+        let shown = vec![0; usize::from(lanes)].into_boxed_slice();
+        Self { shown, waiting: VecDeque::new(), progress: Duration::ZERO, overdue: 0 }
     }
 
     /// Lets a control message wait. Numbers rise from call to call.
@@ -30,10 +34,14 @@ impl<T> DataGate<T> {
         self.waiting.push_back((number, now, message));
     }
 
-    /// A lane has handled a batch with this mark.
-    pub(crate) fn show(&mut self, lane: u8, mark: u64) {
+    /// A lane has handled a batch with this mark, and with envelopes or without.
+    pub(crate) fn show(&mut self, lane: u8, mark: u64, has_envelopes: bool, now: Duration) {
         if let Some(shown) = self.shown.get_mut(usize::from(lane)) {
             *shown = mark.max(*shown);
+            let first = self.waiting.front().map(|(number, ..)| *number);
+            if has_envelopes && first.is_some_and(|number| *shown < number) {
+                self.progress = now;
+            }
         }
     }
 
@@ -41,7 +49,7 @@ impl<T> DataGate<T> {
     pub(crate) fn next(&mut self, now: Duration) -> Option<T> {
         let (number, since, _) = self.waiting.front()?;
         let is_shown = self.shown.iter().all(|shown| shown >= number);
-        if !is_shown && now.saturating_sub(*since) < WAIT_MAX {
+        if !is_shown && now.saturating_sub(self.progress.max(*since)) < WAIT_MAX {
             return None;
         }
         self.overdue += u64::from(!is_shown);
@@ -60,15 +68,30 @@ mod tests {
         let mut gate = DataGate::new(2);
         gate.wait(3, "first", Duration::ZERO);
         gate.wait(5, "second", Duration::ZERO);
-        gate.show(0, 5);
+        gate.show(0, 5, true, Duration::ZERO);
         assert_eq!(gate.next(Duration::ZERO), None);
-        gate.show(1, 4);
+        gate.show(1, 4, true, Duration::ZERO);
         // No such lane.
-        gate.show(2, 9);
+        gate.show(2, 9, true, Duration::ZERO);
         assert_eq!(gate.next(Duration::ZERO), Some("first"));
         assert_eq!(gate.next(WAIT_MAX - Duration::from_nanos(1)), None);
         assert_eq!((gate.overdue, gate.next(WAIT_MAX), gate.overdue), (0, Some("second"), 1));
         assert_eq!(gate.next(WAIT_MAX), None);
+    }
+
+    #[test]
+    fn the_time_begins_anew_while_messages_before_the_mark_come() {
+        let mut gate = DataGate::new(2);
+        gate.wait(3, "end", Duration::ZERO);
+        gate.show(0, 3, true, Duration::from_secs(1));
+        for second in 1..20 {
+            gate.show(1, 2, true, Duration::from_secs(second));
+            // Probes have nothing, and a lane that has shown the mark is not waited for.
+            gate.show(1, 2, false, Duration::from_secs(second + 2));
+            gate.show(0, 3, true, Duration::from_secs(second + 2));
+            assert_eq!(gate.next(Duration::from_secs(second + 2)), None);
+        }
+        assert_eq!((gate.next(Duration::from_secs(22)), gate.overdue), (Some("end"), 1));
     }
 
     proptest! {
@@ -83,7 +106,7 @@ mod tests {
                     number += 1;
                     gate.wait(number, number, Duration::ZERO);
                 } else {
-                    gate.show(lane, mark);
+                    gate.show(lane, mark, true, Duration::ZERO);
                     shown[usize::from(lane)] = mark.max(shown[usize::from(lane)]);
                 }
                 while let Some(next) = gate.next(Duration::ZERO) {

@@ -3,11 +3,17 @@
 
 use crate::path::canonical_path;
 use crate::path::{ActorPath, PathError};
+use crate::remote::association::{
+    Association, AssociationSettings, Effect, Greeting, Input, PROTOCOL, Refusal, Side, Verdict,
+};
 use crate::remote::batch::{Batch, BatchWriter, Entry, Token};
+use crate::remote::control_message::ControlMessage;
+use crate::remote::frame::{PREFIX_LEN, Prefix};
 use crate::remote::policy::{Incoming, Policy, Target};
 use crate::remote::ports::{NoPort, Port, Ports, Unwanted};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub fn canonical(text: &str) -> Result<ActorPath, PathError> {
     canonical_path::parse_canonical(text)
@@ -54,6 +60,102 @@ pub fn rewrite_batch(frame: &[u8], lanes: u8, body_max: usize) -> Option<Vec<u8>
     batch.prefix.write(&mut frame);
     batch.position.write(&mut frame);
     Some(frame)
+}
+
+/// Reads a control frame, and writes it anew. `None` if it is refused.
+pub fn rewrite_control(frame: &[u8]) -> Option<Vec<u8>> {
+    let prefix = Prefix::read(frame, 1).ok()?;
+    Some(ControlMessage::read(frame).ok()?.frame(prefix.from, prefix.to))
+}
+
+/// The bytes before the message of a control frame.
+pub const CONTROL_PREFIX: usize = PREFIX_LEN;
+
+/// The association of a node, of UID 1, with a peer.
+pub struct Associated(Association);
+
+/// A consequence of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    Activated(u64),
+    Ended(u64),
+    Suspected(u64),
+    Reachable(u64),
+    GiveWay,
+    /// Messages go to the peer, or what waits for it is given up.
+    Other,
+}
+
+fn followed(effects: Vec<Effect>) -> Vec<Followed> {
+    let one = |effect| match effect {
+        Effect::Activated { uid, .. } => Followed::Activated(uid),
+        Effect::Ended { uid, .. } => Followed::Ended(uid),
+        Effect::Suspected { uid } => Followed::Suspected(uid),
+        Effect::Reachable { uid } => Followed::Reachable(uid),
+        Effect::GiveWay { .. } => Followed::GiveWay,
+        _ => Followed::Other,
+    };
+    effects.into_iter().map(one).collect()
+}
+
+impl Associated {
+    pub fn new() -> Self {
+        let own = Self::greeting("a", 1, 0);
+        let side = Side { members: 1, least: "a".to_owned() };
+        Self(Association::new(own, side, AssociationSettings::default(), Duration::ZERO))
+    }
+
+    fn greeting(node: &str, uid: u64, to: u64) -> Greeting {
+        Greeting {
+            protocol: PROTOCOL,
+            cluster: "c".to_owned(),
+            system: "s".to_owned(),
+            node: node.to_owned(),
+            uid,
+            lanes: 2,
+            window: 1000,
+            to,
+        }
+    }
+
+    /// An input by number, of or to these UIDs.
+    pub fn input(&mut self, kind: u8, from: u64, to: u64, now: Duration) -> Vec<Followed> {
+        let input = match kind % 8 {
+            0 => Input::Wanted,
+            1 => Input::Hello(Self::greeting("b", from, to)),
+            2 => Input::Welcome(Self::greeting("b", from, to)),
+            3 => Input::Refused { to, why: Refusal::DuplicateName },
+            4 => Input::Quarantined { from, to, side: Side { members: 1, least: "b".to_owned() } },
+            5 => Input::Goodbye { from },
+            6 => Input::Fault,
+            _ => Input::Tick,
+        };
+        followed(self.0.on(input, now))
+    }
+
+    /// A frame that is no greeting. Returns whether it is handled.
+    pub fn frame(&mut self, from: u64, to: u64, now: Duration) -> (bool, Vec<Followed>) {
+        let (verdict, effects) = self.0.frame(from, to, now);
+        (verdict == Verdict::Handle, followed(effects))
+    }
+
+    pub fn rejoin(&mut self, uid: u64, now: Duration) -> Vec<Followed> {
+        followed(self.0.rejoin(uid, now))
+    }
+
+    pub fn peer(&self) -> Option<u64> {
+        self.0.peer()
+    }
+
+    pub fn is_dead(&self, uid: u64) -> bool {
+        self.0.is_dead(uid)
+    }
+}
+
+impl Default for Associated {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A table of ports, each of which is a number.

@@ -654,10 +654,10 @@ impl Hub {
     }
 
     /// A lane has handled a batch with this mark: control that has waited for it acts.
-    pub(crate) fn mark_shown(&self, link: &Arc<Link>, lane: u8, mark: u64) {
+    pub(crate) fn mark_shown(&self, link: &Arc<Link>, lane: u8, mark: u64, has_envelopes: bool) {
         let now = self.now();
         let due = link.with_control(|control| {
-            control.gate.show(lane, mark);
+            control.gate.show(lane, mark, has_envelopes, now);
             std::iter::from_fn(|| control.gate.next(now)).collect::<Vec<_>>()
         });
         due.unwrap_or_default().into_iter().for_each(|message| self.apply(link, message));
@@ -757,6 +757,11 @@ impl Hub {
                 });
                 active.extend(peer.links.values().filter(|link| link.is_active()).cloned());
             }
+            // So names that have greeted and not gone on leave room for others.
+            inner.peers.retain(|_, peer| {
+                let is_used = !peer.links.is_empty() || !peer.waiting.is_empty();
+                is_used || !peer.association.is_forgettable()
+            });
             let heartbeat = inner.heartbeat;
             active.iter().for_each(|link| link.outbox.outbox().set_heartbeat(heartbeat));
             (active, pause)

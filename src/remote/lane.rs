@@ -100,7 +100,7 @@ impl Lane {
                     let place = &mut found[usize::from(envelope.entry)];
                     self.take(&envelope, place, system);
                 }
-                link.hub.mark_shown(link, self.number, batch.position.mark);
+                link.hub.mark_shown(link, self.number, batch.position.mark, batch.prefix.envelopes > 0);
                 batch.prefix.envelopes
             }
             Err(error) => {

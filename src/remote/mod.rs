@@ -124,6 +124,9 @@ pub(crate) mod refusals; // what was refused on a link, by reasons
 #[cfg(feature = "remote")]
 pub(crate) mod log_limit; // a line of the log a second
 
+#[cfg(all(test, feature = "remote"))]
+mod hostile_peer; // a peer that sends whatever it likes
+
 #[cfg(all(feature = "config", feature = "remote"))]
 pub(crate) mod settings; // the settings of a node, and their keys in a file
 

@@ -11,7 +11,8 @@
 //!
 //! **Credit.** A batch is given out only if the peer has room for all of it. A batch without envelopes needs no credit and
 //! counts for no bytes: it shows a mark, or it is a *probe*, by which the peer learns how much was lost before. Without
-//! probes a lane whose last batches were lost would wait for credit without end.
+//! probes a lane whose last batches were lost would wait for credit without end. A probe shows the mark of the batches before it
+//! again, and goes out for the sake of a mark, too: the batch that showed it may have been lost.
 //!
 //! **Marks and fences.** A control message that waits for data has a number, its *mark*. Each batch that is sealed later than the
 //! mark shows it, and all that was pushed before it is in that batch or an earlier one. A batch that is sealed later than a
@@ -24,6 +25,9 @@ use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
+
+/// The probes that show a mark again: two come in the time for which a notice waits for its mark.
+const MARK_PROBES: u8 = 2;
 
 /// The bounds of an outbox.
 #[derive(Debug, Clone, Copy)]
@@ -115,9 +119,13 @@ struct Lane {
     next: Position,
     /// The bytes up to which the peer takes batches.
     limit: u64,
-    /// Whether no batch was given out since the last look for lanes to probe.
+    /// Whether no batch but probes was given out since the last look for lanes to probe.
     is_idle: bool,
     needs_probe: bool,
+    /// The mark of the last batch that was given out, which probes show again; 0 when it may not be told.
+    given_mark: u64,
+    /// The probes that are still to be sent for its sake.
+    mark_probes: u8,
     mark: u64,
     /// The greatest mark that a sealed batch shows.
     shown_mark: u64,
@@ -161,6 +169,8 @@ impl Outbox {
                 limit: window,
                 is_idle: true,
                 needs_probe: false,
+                given_mark: 0,
+                mark_probes: 0,
                 mark: 0,
                 shown_mark: 0,
                 fence: 0,
@@ -240,8 +250,9 @@ impl Outbox {
         let mut held = self.lane(lane);
         let batch = if held.needs_probe {
             held.needs_probe = false;
-            // It shows no mark and waits for no fence: those are the business of the batches that it goes before.
-            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, messages: 0, mark: 0, fence: 0 }
+            // It shows no mark of the batches that it goes before, and waits for none of their fences.
+            let mark = held.given_mark;
+            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, messages: 0, mark, fence: 0 }
         } else {
             if held.sealed.is_empty() && held.has_unsealed() {
                 held.seal();
@@ -253,11 +264,14 @@ impl Outbox {
             let batch = held.sealed.pop_front()?;
             held.sealed_bytes -= batch.frame.len();
             held.sealed_envelopes -= u64::from(batch.envelopes);
+            held.is_idle = false;
             batch
         };
-        held.is_idle = false;
         let charge = batch.charge();
         let Sealed { mut frame, envelopes, messages, mark, fence } = batch;
+        if mark > held.given_mark {
+            (held.given_mark, held.mark_probes) = (mark, MARK_PROBES);
+        }
         held.queued_messages -= u64::from(messages);
         held.shipped_messages += u64::from(messages);
         let heartbeat = self.heartbeat.load(Ordering::Relaxed);
@@ -289,6 +303,8 @@ impl Outbox {
         let mut held = self.lane(usize::from(lane));
         debug_assert_eq!(position.sequence + 1, held.next.sequence, "another batch was taken behind it");
         held.next = position;
+        // A probe would show the mark of this batch before it.
+        held.given_mark = 0;
         held.shipped_messages -= u64::from(messages);
         if held.is_closed {
             return Err(messages.into());
@@ -335,13 +351,14 @@ impl Outbox {
     }
 
     /// Called once for each interval between probes, with the bytes that the peer has confirmed or counted as lost: a lane that
-    /// has given out more, and nothing since the last call, shows its position by an empty batch.
+    /// has given out more, or a mark, and nothing since the last call, shows its position by an empty batch.
     pub(crate) fn probe(&self, lane: usize, settled_bytes: u64) -> Wake {
         let mut held = self.lane(lane);
         let was_idle = std::mem::replace(&mut held.is_idle, true);
-        if !was_idle || held.is_closed || held.next.offset <= settled_bytes {
+        if !was_idle || held.is_closed || held.next.offset <= settled_bytes && held.mark_probes == 0 {
             return Wake::NotNeeded;
         }
+        held.mark_probes = held.mark_probes.saturating_sub(1);
         held.needs_probe = true;
         drop(held);
         self.wake()
@@ -634,6 +651,28 @@ mod tests {
         let _ = outbox.grant(0, 10_000);
         let (position, bodies) = read(&outbox.next(0).expect("there is credit").1);
         assert_eq!((position.sequence, position.first, position.offset, bodies.len()), (3, 1, size, 1));
+    }
+
+    #[test]
+    fn a_mark_is_shown_again_by_two_probes_and_not_before_its_batch() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let mark = |outbox: &Outbox| outbox.next(0).map(|(_, frame)| read(&frame).0.mark);
+        let _ = outbox.push(0, &tell(&[1]), &memory).unwrap();
+        let _ = outbox.mark(7);
+        let (_, frame) = outbox.next(0).expect("there is credit");
+        let size = frame.len() as u64;
+        // It comes back: a probe goes before it, and does not show its mark.
+        outbox.put_back(frame).unwrap();
+        let _ = (outbox.probe(0, size), outbox.probe(0, size));
+        assert_eq!((mark(&outbox), mark(&outbox), mark(&outbox)), (Some(0), Some(7), None));
+        // All is confirmed, but the batch with the mark may have been lost.
+        let _ = outbox.probe(0, size);
+        for _ in 0..2 {
+            let _ = outbox.probe(0, size);
+            assert_eq!((mark(&outbox), mark(&outbox)), (Some(7), None));
+        }
+        assert_eq!(outbox.probe(0, size), Wake::NotNeeded);
+        assert_eq!(mark(&outbox), None);
     }
 
     #[derive(Debug, Clone)]

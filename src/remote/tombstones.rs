@@ -18,6 +18,10 @@ pub(crate) struct Tombstones {
 }
 
 impl Tombstones {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dead.is_empty()
+    }
+
     /// Declares a system down. One that is down already keeps its time.
     pub(crate) fn add(&mut self, uid: u64, now: Duration) {
         self.forget_old(now);

@@ -131,6 +131,30 @@ fn one_that_has_ended_before_is_told_of_without_its_existence() {
 }
 
 #[test]
+fn a_notice_whose_mark_is_lost_gets_it_by_a_probe() {
+    let network = Network::new();
+    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
+    let (local, notes) = noted(&n2, "watched");
+    link(&n1, &n2);
+    let far = find(&n1, "watched");
+    let (watcher, notices) = watcher(&n1);
+    watcher.tell(Order::Watch(far));
+    done(&watcher);
+    network.settle();
+    n1.cut(true);
+    local.stop();
+    assert_eq!(notes.recv_timeout(LONG).unwrap(), "stopped");
+    crate::support::wait_until(|| n2.actor_at("/user/watched").is_err());
+    network.settle();
+    n1.cut(false);
+    // The notice comes again, and then the mark, before the notice has waited for three seconds.
+    network.seconds(3);
+    let (end, _) = notices.recv_timeout(LONG).unwrap();
+    assert!(!end.node_down);
+    assert_eq!(n1.remote().links()[0].overdue, 0);
+}
+
+#[test]
 fn a_node_that_goes_ends_what_was_watched_there_and_the_actors_live_on() {
     let network = Network::new();
     let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
