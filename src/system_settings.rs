@@ -62,8 +62,32 @@ impl SystemSettings {
         }
     }
 
+    /// The name of the node, which a file may have changed.
+    #[cfg(feature = "remote")]
+    fn node_name(&self) -> Option<&str> {
+        let coded = self.node.as_ref()?.name();
+        #[cfg(feature = "config")]
+        let coded = self.remote.get("node").and_then(toml::Value::as_str).unwrap_or(coded);
+        Some(coded)
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn node_name(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns the names that sections of routers and actors may use.
     pub(crate) fn known_names(&self) -> KnownNames<'_> {
-        KnownNames::new(&self.name, &self.routing_logics, &self.dispatchers, &self.mailboxes)
+        self.names_at(self.node_name())
+    }
+
+    /// As [`known_names`](Self::known_names), for a file: the builder may get the node later, so paths may lead to any node.
+    #[cfg(feature = "config")]
+    pub(crate) fn names_of_file(&self) -> KnownNames<'_> {
+        self.names_at(if cfg!(feature = "remote") { Some("node") } else { None })
+    }
+
+    fn names_at<'a>(&'a self, node: Option<&str>) -> KnownNames<'a> {
+        KnownNames::new(&self.name, node, &self.routing_logics, &self.dispatchers, &self.mailboxes)
     }
 }

@@ -135,7 +135,7 @@ fn fed<'v, 'a>(variant: &'v Variant<'a>, has_marked: bool, is_enum: bool) -> Res
     Ok(fed)
 }
 
-/// What a pattern calls a field's value: never as the derive calls anything else.
+/// The name of a field's value in a pattern: the derive names no other value so.
 fn binding(member: &Member) -> Ident {
     match member {
         Member::Named(name) => local(&format!("field_{}", name.to_string().trim_start_matches("r#"))),
@@ -143,7 +143,7 @@ fn binding(member: &Member) -> Ident {
     }
 }
 
-/// What the types of these fields ask of the type parameters.
+/// The bounds that the types of these fields need on the type parameters.
 fn needs<'a>(
     generics: &Generics,
     fed: impl Iterator<Item = &'a Type>,

@@ -42,7 +42,7 @@ use proc_macro::TokenStream;
 /// # Reply ports
 /// A field is a reply port if its type is called `Call` or `ReplyTo`, whatever the path before, or if it is
 /// marked with `#[message(reply)]`; then its type must implement `Answerable`. `Expiring` counts as one, since it says
-/// in the same way whether anybody still wants the message. A variant has one port at most,
+/// in the same way whether an asker still wants the message. A variant has one port at most,
 /// since a message has one answer: with several of them, the one to fork must be marked.
 ///
 /// # Attributes

@@ -19,7 +19,7 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
 
 /// A variant of an enum, or a struct as a whole.
 struct Variant<'a> {
-    /// What it is called in errors.
+    /// The name in errors.
     name: &'a Ident,
     /// How it is constructed and matched.
     path: TokenStream,
@@ -193,8 +193,8 @@ fn write_conversion(
     }
 }
 
-/// What the code calls a value. Hygiene keeps it apart from the user's variables. A pattern would match the user's constant
-/// of that name all the same, so it is one that nobody gives.
+/// The name of a value in the code. Hygiene keeps it apart from the user's variables. A pattern would match the user's constant
+/// of that name all the same, so it is a name that no constant has.
 pub fn local(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }

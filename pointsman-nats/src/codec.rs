@@ -570,7 +570,7 @@ mod tests {
     const INFO: &str = "INFO {\"server_id\":\"X\",\"server_name\":\"s\",\"version\":\"2.9.10\",\"proto\":1,\
         \"host\":\"localhost\",\"port\":4222,\"headers\":true,\"max_payload\":1000,\"client_id\":4} \r\n";
 
-    /// What a stream holds: each operation as text, and the error at its end.
+    /// The content of a stream: each operation as text, and the error at its end.
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<DecodeError>) {
         let mut decoder = Decoder::new();
         let mut ops = Vec::new();

@@ -55,7 +55,7 @@ pub enum ConnectError {
     Certificate {
         /// Whose it is.
         of: CertificateOwner,
-        /// What is wrong with it.
+        /// The fault.
         fault: CertificateFault,
     },
     /// Another fault of TLS.

@@ -45,7 +45,7 @@ pub(crate) trait Owner {
     fn fill(&mut self, queue: &mut WriteQueue<PeerOutbox>);
 }
 
-/// What all connections of a thread share.
+/// The parts that all connections of a thread share.
 pub(crate) struct Surroundings<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) waker: &'a Arc<Waker>,
@@ -358,7 +358,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// What came of the step of a socket.
+/// The outcome of the step of a socket.
 struct Outcome {
     has_more: bool,
     /// Other servers of the cluster.

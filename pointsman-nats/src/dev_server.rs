@@ -104,7 +104,7 @@ impl DevServer {
     }
 
     /// Starts a server with this configuration, in this folder, where it looks for the files that the configuration names.
-    /// Whatever the configuration says, the server listens on this machine alone and at a free port.
+    /// The server listens on this machine alone and at a free port, regardless of the configuration.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What `pointsman-doctor` finds out of each server: whether it can be reached, how fast it is, and what a node may do there.
+//! The diagnosis of `pointsman-doctor` for each server: whether it can be reached, how fast it is, and what a node may do there.
 //!
 //! It disturbs no node: what it publishes under the name of the node is empty, and engines pass over empty frames. It measures by
 //! a subject that no node listens to.
@@ -33,17 +33,17 @@ const NO_NODE: &str = "pointsman-doctor";
 /// Headers as the protocol has them.
 const HEADERS: &[u8] = b"NATS/1.0\r\nDoctor: yes\r\n\r\n";
 
-/// What was found out of one server: see [`Nats::diagnose`].
+/// The diagnosis of one server: see [`Nats::diagnose`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Diagnosis {
     /// Its address.
     pub server: String,
-    /// What it can do, or why there is no connection.
+    /// The abilities of the server, or the reason why there is no connection.
     pub outcome: Result<Report, ConnectError>,
 }
 
-/// What a server can do.
+/// The abilities of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -63,7 +63,7 @@ pub struct Report {
     pub round_trip: Option<(Duration, Duration)>,
     /// Frames of 16 KiB to the server and back. `None` as above.
     pub throughput: Option<Throughput>,
-    /// What the node may do and must be able to do, and what it had better not be able to do.
+    /// The permissions of the node: those that it needs, and those that it had better not have.
     pub permissions: Vec<Permission>,
 }
 
@@ -87,7 +87,7 @@ pub struct Permission {
     pub subject: String,
     /// Whether the server allows it.
     pub is_allowed: bool,
-    /// Whether the node needs it. What it does not need is what another node may do.
+    /// Whether the node needs it. A permission that it does not need is that of another node.
     pub is_needed: bool,
 }
 
@@ -280,7 +280,7 @@ impl Write for Patient {
     }
 }
 
-/// What is noted of an event.
+/// The notes on an event.
 enum Noted {
     Up,
     Message { len: usize, has_headers: bool },

@@ -140,7 +140,7 @@ struct Outgoing {
     frame: Vec<u8>,
 }
 
-/// What other threads ask of the engine's thread.
+/// The requests of other threads to the engine's thread.
 #[derive(Default)]
 struct Requests {
     frames: VecDeque<Outgoing>,
@@ -246,7 +246,7 @@ impl Drop for NatsFabric {
     }
 }
 
-/// What is known of one of the two connections.
+/// The state of one of the two connections.
 #[derive(Default)]
 struct LinkState {
     /// The payload that its server takes, while it is up.

@@ -45,7 +45,7 @@ pub enum SettingsError {
     Missing {
         /// The key that is not there.
         key: &'static str,
-        /// What it is needed for.
+        /// Its purpose.
         needed_for: &'static str,
     },
     /// A file cannot be used.

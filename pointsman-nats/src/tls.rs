@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The plain text of one record. What is given to rustls at a time is no more, so that it becomes one record: its bytes are
+/// The plain text of one record. No more is given to rustls at a time, so that it becomes one record: its bytes are
 /// all there for the server, or none of them is.
 pub(crate) const RECORD_MAX: usize = 16 * 1024;
 
@@ -27,7 +27,7 @@ pub(crate) struct TlsConfig {
     identity: Arc<Identity>,
 }
 
-/// What tells why a server refuses the certificate of this node.
+/// The roots and the chain of this node, which explain why a server refuses its certificate.
 struct Identity {
     roots: Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,

@@ -19,7 +19,7 @@ struct Segment<T> {
     head: Vec<u8>,
     /// The payload of a frame; CRLF follows it.
     frame: Option<Vec<u8>>,
-    /// What the frame goes back to.
+    /// The place that the frame goes back to.
     origin: Option<T>,
     /// A lost connection had begun it.
     is_kept: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Unsent<T> {
     pub(crate) origin: T,
 }
 
-/// What waits for a socket. `T` is what a frame goes back to.
+/// The frames that wait for a socket. `T` is the place that a frame goes back to.
 pub(crate) struct WriteQueue<T> {
     segments: VecDeque<Segment<T>>,
     /// The bytes of the first segment that are written.

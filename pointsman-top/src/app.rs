@@ -18,7 +18,7 @@ use std::time::Instant;
 pub enum Feed {
     /// A server, read by a thread.
     Server {
-        /// What the thread reports.
+        /// The reports of the thread.
         reports: Receiver<Report>,
         /// The actors that it asks for.
         query: SharedQuery,

@@ -3,7 +3,7 @@
 use crate::model::series::Series;
 use ratatui::text::Span;
 
-/// What is shown for a number that is not known.
+/// The text for a number that is not known.
 pub const UNKNOWN: &str = "-";
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

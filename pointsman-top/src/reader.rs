@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The reports that may wait for the screen.
 const WAITING_MAX: usize = 4;
 
-/// What a reader has to say.
+/// A report of a reader.
 #[derive(Debug)]
 pub enum Report {
     /// A reading.

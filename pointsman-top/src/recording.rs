@@ -157,7 +157,7 @@ impl Player {
         Some(&self.readings[..played])
     }
 
-    /// What is shown of the recording.
+    /// The place in the recording.
     pub fn replay(&self) -> Replay {
         Replay { position: self.position, length: self.length() }
     }

@@ -27,11 +27,11 @@ pub struct Situation {
     pub now: f64,
     /// The seconds between two readings.
     pub interval: f64,
-    /// What is shown of a recording; `None`: the readings come from a server.
+    /// The place in a recording; `None`: the readings come from a server.
     pub replay: Option<Replay>,
 }
 
-/// What is shown of a recording, in seconds since its first reading.
+/// The place in a recording, in seconds since its first reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replay {
     /// The moment that is shown.

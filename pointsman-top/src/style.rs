@@ -4,11 +4,11 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// Names of things, headings.
 pub const NAME: Style = Style::new().fg(Color::Cyan);
-/// What is well.
+/// The style of states that are well.
 pub const GOOD: Style = Style::new().fg(Color::Green);
-/// What needs a look.
+/// The style of states that need a look.
 pub const WARN: Style = Style::new().fg(Color::Yellow);
-/// What is wrong.
+/// The style of faults.
 pub const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 /// Explanations.
 pub const QUIET: Style = Style::new().add_modifier(Modifier::DIM);

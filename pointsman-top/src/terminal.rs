@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// The longest time between two screens.
 const TICK: Duration = Duration::from_millis(100);
 
+/// The time in which the program ends by itself after a signal.
+#[cfg(unix)]
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Why the program ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
@@ -92,10 +96,53 @@ fn note_signals() -> io::Result<Arc<AtomicUsize>> {
     let mut signals = vec![SIGTERM, SIGINT];
     #[cfg(unix)]
     signals.push(signal_hook::consts::SIGHUP);
-    for signal in signals {
-        signal_hook::flag::register_usize(signal, Arc::clone(&noted), signal as usize)?;
+    for signal in &signals {
+        signal_hook::flag::register_usize(*signal, Arc::clone(&noted), *signal as usize)?;
     }
+    #[cfg(unix)]
+    end_after_grace(signals)?;
     Ok(noted)
+}
+
+/// Ends the program by a signal that it does not follow in time: a terminal that goes while crossterm reads it keeps that
+/// reading for ever.
+#[cfg(unix)]
+fn end_after_grace(signals: Vec<i32>) -> io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new(signals)?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            std::thread::sleep(GRACE);
+            give_back();
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
+
+/// Waits for a key, for `wait` at most.
+///
+/// # Errors
+///
+/// The terminal is gone, which crossterm does not tell.
+#[cfg(unix)]
+fn wait_for_key(wait: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let input = io::stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone"));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn wait_for_key(wait: Duration) -> io::Result<()> {
+    event::poll(wait).map(drop)
 }
 
 /// Shows the program in the terminal until the user or a signal ends it.
@@ -110,10 +157,9 @@ pub fn run(app: &mut App) -> io::Result<End> {
         app.poll(Instant::now())
             .map_err(|ReaderGone| io::Error::other("the thread that reads the server has ended"))?;
         screen.show(app)?;
-        let mut wait = TICK;
+        wait_for_key(TICK)?;
         // All keys that have come are taken before the next screen.
-        while event::poll(wait)? {
-            wait = Duration::ZERO;
+        while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
                 && app.key(key) == Action::Quit

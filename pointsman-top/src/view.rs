@@ -1,4 +1,4 @@
-//! What the user has chosen to see, and the keys that change it.
+//! The user's choice of what to see, and the keys that change it.
 
 use crate::filter::Filter;
 use crate::query::{Order, Query};
@@ -38,7 +38,7 @@ pub enum Sort {
     Handle,
 }
 
-/// What the user has chosen to see.
+/// The user's choice of what to see.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// The page.
@@ -59,7 +59,7 @@ pub struct View {
     pub routees_skipped: usize,
 }
 
-/// What a key asks of the program beyond the view.
+/// The action that a key asks of the program beyond the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Nothing more.

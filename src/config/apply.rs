@@ -197,7 +197,7 @@ fn deployment(
     #[cfg(feature = "net")]
     let sets_low_mark = said.get("listener").is_some_and(|listener| listener.get("low-mark").is_some());
     let deployment: Deployment = changed(&at, &known, Section(said))?;
-    check_deployment(&deployment, &settings.known_names())
+    check_deployment(&deployment, &settings.names_of_file())
         .map_err(|(key, fault)| BuildError::config_key(format!("{at}.{key}"), fault.to_string()))?;
     #[cfg(feature = "net")]
     if let (Some(low), Some(high)) = (deployment.listener.low_mark, deployment.listener.high_mark) {

@@ -54,6 +54,13 @@ pub(crate) trait Extension: AsAny + Any + Send + Sync {
         None
     }
 
+    /// Asks the actors that a text selects at another node for their references; `is_one`: the first answer is enough. `to` is an
+    /// `Arc<dyn IdentityReceiver>`. Returns false if the feature knows of no other nodes.
+    fn identify_at(&self, node: &str, text: &str, is_one: bool, to: &dyn Any) -> bool {
+        let _ = (node, text, is_one, to);
+        false
+    }
+
     /// The name by which other systems know this one, if it is a node.
     fn node_name(&self) -> Option<&str> {
         None
@@ -91,6 +98,11 @@ impl Extensions {
         let found = self.0.iter().find_map(|(_, part)| part.selection_at(node, text, message))?;
         let found: Box<dyn Any> = found;
         found.downcast::<R>().ok().map(|reference| *reference)
+    }
+
+    /// Asks the actors that a text selects at another node for their references. Returns false if no feature can.
+    pub(crate) fn identify_at(&self, node: &str, text: &str, is_one: bool, to: &dyn Any) -> bool {
+        self.0.iter().any(|(_, part)| part.identify_at(node, text, is_one, to))
     }
 
     /// The name of the node that the system is.

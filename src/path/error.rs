@@ -59,6 +59,8 @@ pub enum PathFault {
     NotCanonical,
     /// The path goes to another node and has a generated name, such as `$a`, but no uid: another actor may get the name.
     GeneratedName,
+    /// The path goes to another node, and the type of the messages is not [registered](crate::remote::Node::message) at this one.
+    Unregistered,
 }
 
 impl PathError {
@@ -122,6 +124,10 @@ impl fmt::Display for PathError {
                 f,
                 "{element:?} at byte {position} is a generated name, which another actor may get: add the uid, as in \
                  {element}#7"
+            ),
+            PathFault::Unregistered => write!(
+                f,
+                "it goes to another node, and {element} is not registered at this one: `Node::message` registers it"
             ),
         }
     }

@@ -19,8 +19,10 @@ use crate::remote::policy::{Incoming, NotAllowed, Target};
 use crate::remote::ports::NoPort;
 use crate::remote::refused::Refused;
 use crate::remote::registry::{Inlet, WireType};
-use crate::remote::resolving::Identity;
+use crate::remote::reply_ports::ImportedPort;
+use crate::remote::resolving::{ANY_TYPE, FoundActor, Identity};
 use crate::selection::selection::Found as Selected;
+use crate::sync::{Mutex, lock};
 use crate::util::panic::quietly;
 use std::sync::Arc;
 
@@ -144,6 +146,11 @@ impl Lane {
             }
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
                 self.select(envelope, system, (text, type_id));
+            }
+            (EnvelopeKind::Identify, Place::Selection { text, type_id: ANY_TYPE }) => {
+                if let Some(token) = envelope.tokens.iter().next() {
+                    self.identify_all(link.import(token), system, text, envelope.body);
+                }
             }
             (EnvelopeKind::Identify, Place::Selection { text, type_id }) => {
                 let identity = self.identity(system, text, type_id);
@@ -287,6 +294,31 @@ impl Lane {
         }
     }
 
+    /// Asks all actors that the text selects for their references, on behalf of the peer.
+    fn identify_all(&self, port: ImportedPort, system: &Arc<SystemCore>, text: &str, body: &[u8]) {
+        let refuse = |identity: Identity| {
+            if let Some(reason) = identity.refusal() {
+                self.link.refused.count(reason, 1);
+            }
+            identity
+        };
+        if let Err(why) = self.link.access().decide(Incoming::Identify { text }) {
+            self.link.log_not_allowed(text, why);
+            return port.identify(&refuse(Identity::NotAllowed));
+        }
+        let selected = SystemRef::new(system.clone()).select(text).map(|selected| selected.resolve());
+        let Ok(Selected::Actors(actors)) = selected else {
+            return port.identify(&refuse(Identity::NotFound));
+        };
+        let is_one = decode::<bool>(body).unwrap_or(false);
+        let answered = Mutex::new(Answered { port: Some(port), found: Vec::new(), bytes: 0 });
+        let asked = Arc::new(Answers { link: self.link.clone(), is_one, answered });
+        for actor in actors {
+            let asked = asked.clone();
+            actor.inquire(move |actor| asked.take(actor));
+        }
+    }
+
     /// Looks up where the messages of a place go.
     fn find(&self, place: &Place<'_>, system: &Arc<SystemCore>) -> Found {
         let Place::Actor { path, uid, type_id } = *place else {
@@ -314,6 +346,60 @@ impl Lane {
                 Ok(inlet) => Found::Inlet(inlet),
                 Err(_) => Found::Refused(DeadLetterReason::OtherType),
             },
+        }
+    }
+}
+
+/// The answers of actors that a peer asks for their references. The last answer sends them.
+struct Answers {
+    link: Arc<Link>,
+    /// Whether the first reference is enough.
+    is_one: bool,
+    answered: Mutex<Answered>,
+}
+
+struct Answered {
+    /// `None` once the peer was told.
+    port: Option<ImportedPort>,
+    found: Vec<Option<FoundActor>>,
+    /// About as many as they have when they are encoded.
+    bytes: usize,
+}
+
+/// The most bytes of a found actor beside its path.
+const FOUND_REST: usize = 20;
+
+impl Answers {
+    fn take(&self, actor: Option<AnyActorRef>) {
+        let found = actor.and_then(|actor| {
+            let type_id = self.link.hub.registry.id_of(&actor)?;
+            Some(FoundActor { path: actor.path().as_str().to_owned(), uid: actor.uid(), type_id })
+        });
+        let (is_found, bytes) =
+            (found.is_some(), found.as_ref().map_or(0, |found| found.path.len()) + FOUND_REST);
+        let port = {
+            let mut answered = lock(&self.answered);
+            // As many as a message holds.
+            if answered.bytes + bytes + FOUND_REST <= self.link.hub.envelope_max() {
+                answered.bytes += bytes;
+                answered.found.push(found);
+            }
+            if self.is_one && is_found { answered.port.take().zip(answered.found.pop()) } else { None }
+        };
+        if let Some((port, found)) = port {
+            port.identify(&Identity::Actors { system: self.link.own_uid, found: vec![found] });
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let (port, found) = {
+            let mut answered = lock(&self.answered);
+            (answered.port.take(), std::mem::take(&mut answered.found))
+        };
+        if let Some(port) = port {
+            port.identify(&Identity::Actors { system: self.link.own_uid, found });
         }
     }
 }

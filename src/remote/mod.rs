@@ -27,7 +27,7 @@
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
 //! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
 //! - `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
-//! - `resolving.rs`, `far_selection.rs`: how an actor is found by its path, and how several are.
+//! - `resolving.rs`, `far_selection.rs`, `far_identify.rs`: how an actor is found by its path, and how several are.
 //! - `node_event.rs`, `link_report.rs`, `refusals.rs`, `log_limit.rs`: what a node tells of itself, and how often it logs.
 
 #[cfg(feature = "remote")]
@@ -109,6 +109,8 @@ pub(crate) mod reply_ports; // reply ports that cross to other nodes
 pub(crate) mod resolving; // the request for a reference by its path
 #[cfg(feature = "remote")]
 pub(crate) mod far_selection; // what a path or pattern selects at another node
+#[cfg(feature = "remote")]
+pub(crate) mod far_identify; // the request to actors elsewhere for their references
 #[cfg(feature = "remote")]
 pub(crate) mod stand_in; // the cell that is watched in the place of an actor elsewhere
 #[cfg(feature = "remote")]

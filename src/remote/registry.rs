@@ -66,6 +66,9 @@ impl<M: Wire> Inlet for ActorRef<M> {
 /// Makes an `ActorRef` to what a text selects at a node.
 type MakeSelection = fn(&Arc<Hub>, &str, &str) -> Box<dyn Any + Send>;
 
+/// Makes the untyped reference to an incarnation of a peer.
+type MakeFar = fn(&Arc<Link>, &str, u32) -> Option<AnyActorRef>;
+
 type MakeInlet = fn(&AnyActorRef) -> Result<Box<dyn Inlet>, WrongType>;
 
 /// A type that is known to a node, without its parameter.
@@ -80,6 +83,7 @@ pub(crate) struct WireType {
     decode: Decode,
     inlet: MakeInlet,
     selection: MakeSelection,
+    far: MakeFar,
 }
 
 impl WireType {
@@ -96,6 +100,7 @@ impl WireType {
             },
             decode: |bytes| decode::<M>(bytes).map(|message| Box::new(message) as _),
             selection: |hub, node, text| Box::new(selection::<M>(hub, node, text)),
+            far: |link, path, uid| link.far::<M>(path, uid)?.untyped(),
             inlet: |actor| actor.typed::<M>().map(|actor| Box::new(actor) as _),
         }
     }
@@ -113,6 +118,11 @@ impl WireType {
     /// Returns the reference that takes messages of this type.
     pub(crate) fn inlet(&self, actor: &AnyActorRef) -> Result<Box<dyn Inlet>, WrongType> {
         (self.inlet)(actor)
+    }
+
+    /// Returns the untyped reference to an incarnation of a peer that takes messages of this type.
+    pub(crate) fn far(&self, link: &Arc<Link>, path: &str, uid: u32) -> Option<AnyActorRef> {
+        (self.far)(link, path, uid)
     }
 
     /// Decodes a message of this type.
@@ -231,6 +241,11 @@ impl Registry {
     /// The type of this number, which stands in a batch.
     pub(crate) fn by_id(&self, id: u64) -> Result<&WireType, UnknownType> {
         self.by_id.get(&id).ok_or(UnknownType::Id { id })
+    }
+
+    /// The number of the type of message that an actor or router takes, if it is registered.
+    pub(crate) fn id_of(&self, actor: &AnyActorRef) -> Option<u64> {
+        self.by_id.values().find(|known| known.inlet(actor).is_ok()).map(|known| known.id)
     }
 
     /// The reference to what a text selects at a node, if messages of this type are registered.

@@ -4,6 +4,7 @@ use crate::core::extensions::Extension;
 use crate::core::ledger::Ledger;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::remote::engine::Identity;
+use crate::remote::far_identify::identify_at;
 use crate::remote::hub::Hub;
 use crate::remote::link_report::LinkReport;
 use crate::remote::node::{CheckedNode, Node, NodeError};
@@ -122,6 +123,12 @@ impl Extension for NodeSlot {
     fn selection_at(&self, node: &str, text: &str, message: TypeId) -> Option<Box<dyn Any + Send>> {
         let hub = self.hub.as_ref()?;
         hub.registry.selection(hub, node, text, message)
+    }
+
+    fn identify_at(&self, node: &str, text: &str, is_one: bool, to: &dyn Any) -> bool {
+        let Some((hub, to)) = self.hub.as_ref().zip(to.downcast_ref()) else { return false };
+        identify_at(hub, node, text, is_one, to);
+        true
     }
 
     fn node_name(&self) -> Option<&str> {

@@ -128,8 +128,10 @@ impl ImportedPort {
     /// Answers the request for a reference.
     pub(crate) fn identify(mut self, identity: &Identity) {
         self.is_answered = true;
-        if let Pushed::Refused(PushError::Full { .. }) = self.send(EnvelopeKind::Identity, identity) {
-            self.link.refuse_later(self.token, Refused::LinkFull);
+        match self.send(EnvelopeKind::Identity, identity) {
+            Pushed::Refused(PushError::Full { .. }) => self.link.refuse_later(self.token, Refused::LinkFull),
+            Pushed::Unfit(_) => self.tell_refused(Refused::ReplyTooLarge),
+            Pushed::Done | Pushed::Refused(PushError::Closed) => {}
         }
     }
 

@@ -32,18 +32,41 @@ use std::time::Duration;
 /// The answer of a node to the request for a reference. New answers come last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Identity {
-    Found { path: String, uid: u32, system: u64 },
+    Found {
+        path: String,
+        uid: u32,
+        system: u64,
+    },
     NotFound,
-    WrongType { takes: String },
+    WrongType {
+        takes: String,
+    },
     NotAllowed,
     UnknownType,
+    /// The answer to a request of the type [`ANY_TYPE`]: the actors of this start of the system that have answered, and `None` for
+    /// each that has ended or takes a type of message that is not registered.
+    Actors {
+        system: u64,
+        found: Vec<Option<FoundActor>>,
+    },
 }
+
+/// An actor that has answered a request for its reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FoundActor {
+    pub(crate) path: String,
+    pub(crate) uid: u32,
+    pub(crate) type_id: u64,
+}
+
+/// The number of the type in a request for references of any type.
+pub(crate) const ANY_TYPE: u64 = 0;
 
 impl Identity {
     /// The reason why there is no reference.
     pub(crate) fn refusal(&self) -> Option<DeadLetterReason> {
         match self {
-            Self::Found { .. } => None,
+            Self::Found { .. } | Self::Actors { .. } => None,
             Self::NotFound => Some(DeadLetterReason::NoActor),
             Self::WrongType { .. } => Some(DeadLetterReason::OtherType),
             Self::NotAllowed => Some(DeadLetterReason::NotAllowed),
@@ -123,24 +146,30 @@ impl SystemRef {
             Some(uid) => format!("{}#{uid}", path.as_str()),
             None => path.as_str().to_owned(),
         };
-        hub.when_up(&node, Box::new(move |link| identify::<M>(link, &names, reply_to)));
+        let type_id = const { wire_id(M::NAME, M::VERSION) };
+        hub.when_up(&node, Box::new(move |link| identify(link, &names, type_id, &(), reply_to)));
         Ok(State::Asked(Asked { ask: ask.within(within), hub, node, path, after: within }))
     }
 }
 
 /// Sends the request on a link.
-fn identify<M: Wire>(link: Option<&Arc<Link>>, text: &str, reply_to: ReplyTo<Identity>) {
+pub(super) fn identify<B: Serialize>(
+    link: Option<&Arc<Link>>,
+    text: &str,
+    type_id: u64,
+    body: &B,
+    reply_to: ReplyTo<Identity>,
+) {
     let gone = AskError::PeerGone { target: None };
     let Some(link) = link else { return reply_to.fail(gone) };
     let Ok(token) = link.export(ExportedPort::new(reply_to.clone())) else {
         return reply_to.fail(AskError::refused_for(DeadLetterReason::LinkFull));
     };
     drop(reply_to);
-    let type_id = const { wire_id(M::NAME, M::VERSION) };
     let (place, memory) = (Place::Selection { text, type_id }, EntryMemory::default());
     let lane = link.lane_of(text.split('#').next().unwrap_or(text));
     if !matches!(
-        encoder::push(link, EnvelopeKind::Identify, place, &memory, lane, &[token], &()),
+        encoder::push(link, EnvelopeKind::Identify, place, &memory, lane, &[token], body),
         Pushed::Done
     ) {
         if let Some(port) = link.hub.ports.withdraw(token) {
@@ -227,6 +256,7 @@ fn resolved<M: Wire>(
             let far = if is_canonical { link.far(&found, uid) } else { None };
             far.ok_or(ResolveError::Refused { by: RefusedBy::Undecodable })
         }
+        Ok(Identity::Actors { .. }) => Err(ResolveError::Refused { by: RefusedBy::Undecodable }),
         Ok(Identity::NotFound) => Err(ResolveError::NotFound { path: path.clone() }),
         Ok(Identity::WrongType { takes }) => {
             Err(ResolveError::WrongType { path: path.clone(), takes, wanted: std::any::type_name::<M>() })

@@ -6,6 +6,7 @@
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
+use crate::path::error::{PathError, PathFault};
 use crate::routing::builder::RouterBuilder;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::{FanOut, WrittenPath};
@@ -27,6 +28,9 @@ impl RouterBuilder {
     /// within a name, as in a [selection](crate::SystemRef::select); a path with wildcards is a single routee too, and
     /// each actor that it selects gets a copy. The router itself is never selected by a wildcard. Paths can be added
     /// and removed while the router runs: see [`Routee::selected`].
+    ///
+    /// A path may be that of another node, `pointsman://shop@n2/user/a` (feature `remote`); `M` must be registered at this
+    /// node. The actors are looked up there, and each that a wildcard selects gets a copy there, if the policy of that node allows it.
     ///
     /// ```
     /// # use pointsman::prelude::*;
@@ -180,6 +184,10 @@ pub(crate) fn check<M: Send + 'static>(
             .map_err(|error| SpawnError::RouteePath { router: router(), error })?;
         if fan_out.is_none() && selection.has_wildcard() {
             return Err(SpawnError::RouteeWildcard { router: router(), path: path.clone() });
+        }
+        if !selection.takes::<M>() {
+            let error = PathError::new(path, std::any::type_name::<M>(), 0, PathFault::Unregistered);
+            return Err(SpawnError::RouteePath { router: router(), error });
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::failure::guarded;
 use crate::path::actor_path::ActorPath;
 use crate::selection::lookup::LookupError;
 use crate::selection::selection::{Found, Selection};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{drop_guarded, quietly};
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
 use std::task::{Context as TaskContext, Poll};
@@ -71,6 +71,9 @@ impl Selection {
     ///
     /// `wrap` runs in the turn of the answering actor. If it panics, that answer is lost.
     ///
+    /// At another node, all answers come together, when the last of the actors has answered there. Actors whose type of message is
+    /// not registered at both nodes have no reference here: their answer is `None`.
+    ///
     /// ```
     /// use pointsman::prelude::*;
     ///
@@ -99,8 +102,8 @@ impl Selection {
         to: &ActorRef<N>,
         wrap: impl Fn(Option<AnyActorRef>) -> N + Send + Sync + 'static,
     ) {
-        let to = to.clone();
-        self.inquire(move |actor| to.tell(wrap(actor)));
+        let (to, asker) = (to.clone(), to.clone());
+        self.inquire(false, move |actor| to.tell(wrap(actor)), move || !asker.is_closed());
     }
 
     /// Asks the selected actors for their references and returns the first answer.
@@ -131,12 +134,14 @@ impl Selection {
                 let (reply_to, ask) = ask::begin(ask_clock);
                 // The reply port is dropped with the last request: when all requests are answered, and none by an
                 // actor, the ask has failed.
-                self.inquire(move |actor| {
+                let asker = reply_to.clone();
+                let answer = move |actor| {
                     if let Some(actor) = actor {
                         let late = reply_to.clone().send(actor);
                         drop(late);
                     }
-                });
+                };
+                self.inquire(true, answer, move || asker.wanted());
                 ask.within(timeout)
             }
             None => {
@@ -146,7 +151,20 @@ impl Selection {
         Resolution { ask, selection }
     }
 
-    fn inquire(&self, answer: impl Fn(Option<AnyActorRef>) + Send + Sync + 'static) {
+    /// Asks the actors, here or at another node. `is_one`: the first answer is enough; `is_wanted`: whether one still is.
+    fn inquire(
+        &self,
+        is_one: bool,
+        answer: impl Fn(Option<AnyActorRef>) + Send + Sync + 'static,
+        is_wanted: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
+        if let Some((node, text)) = self.at_node() {
+            let to: StdArc<dyn IdentityReceiver> = StdArc::new(Asker { answer, is_wanted });
+            if !self.system().core().extensions.identify_at(node, text, is_one, &to) {
+                to.take(None);
+            }
+            return drop_guarded(to);
+        }
         let answer: StdArc<Answer> = StdArc::new(answer);
         match self.resolve() {
             Found::Missing(_) => drop(Question(Some(answer))),
@@ -159,6 +177,36 @@ impl Selection {
                 drop_guarded(answer);
             }
         }
+    }
+}
+
+/// Takes the references of actors of another node that were asked for them.
+pub(crate) trait IdentityReceiver: Send + Sync {
+    /// `None`: no actor is there, or it has ended before its answer. User code that panics is caught.
+    fn take(&self, actor: Option<AnyActorRef>);
+
+    /// Whether an answer is still of use.
+    #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "other nodes ask for it"))]
+    fn is_wanted(&self) -> bool;
+}
+
+struct Asker<A, W> {
+    answer: A,
+    is_wanted: W,
+}
+
+impl<A, W> IdentityReceiver for Asker<A, W>
+where
+    A: Fn(Option<AnyActorRef>) + Send + Sync,
+    W: Fn() -> bool + Send + Sync,
+{
+    fn take(&self, actor: Option<AnyActorRef>) {
+        // The function that makes a message of the answer is user code.
+        quietly(|| (self.answer)(actor));
+    }
+
+    fn is_wanted(&self) -> bool {
+        (self.is_wanted)()
     }
 }
 

@@ -311,6 +311,21 @@ impl Selection {
         Some(found.unwrap_or_else(|| ActorRef::to_own_recipient(NotRegistered(self.clone()))))
     }
 
+    /// The node whose actors are meant, if it is another one, and the text behind its address.
+    pub(crate) fn at_node(&self) -> Option<(&str, &str)> {
+        let (address, text) = &**self.elsewhere.as_ref()?;
+        Some((address.node_name()?, text))
+    }
+
+    /// Whether messages `M` can go to what is selected: at another node, only those whose type is registered at this one.
+    pub(crate) fn takes<M: Send + 'static>(&self) -> bool {
+        self.at_node().is_none_or(|(node, text)| {
+            let found =
+                self.system.core().extensions.selection_at::<ActorRef<M>>(node, text, TypeId::of::<M>());
+            found.is_some()
+        })
+    }
+
     /// Walks the tree and returns the actors reached. None are here, if they are at another node.
     pub(crate) fn resolve(&self) -> Found {
         let core = self.system.core();

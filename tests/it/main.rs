@@ -73,6 +73,8 @@ mod references;
 #[cfg(feature = "remote")]
 mod remote_books;
 #[cfg(feature = "remote")]
+mod remote_find;
+#[cfg(feature = "remote")]
 mod remote_links;
 #[cfg(feature = "remote")]
 mod remote_refs;

@@ -123,6 +123,7 @@ fn a_clean_end_leaves_nothing_in_doubt_at_either_node() {
     home.stop();
     wait_until(|| n1.actor_at("/user/home").is_err());
     back.tell(Item::Release);
+    network.settle();
     let (first, second) = (n1.remote(), n2.remote());
     // No clock moves: the end alone brings the last receipts.
     let ledger = n1.end();

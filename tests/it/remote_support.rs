@@ -41,11 +41,20 @@ impl Network {
     }
 
     pub fn node_of(&self, system: &str, name: &str, change: impl FnOnce(Node) -> Node) -> TestNode {
+        self.node_by(System::builder(system), name, change)
+    }
+
+    /// Starts a node of a system that is described further.
+    pub fn node_by(
+        &self,
+        builder: pointsman::SystemBuilder,
+        name: &str,
+        change: impl FnOnce(Node) -> Node,
+    ) -> TestNode {
         let is_cut = Arc::new(AtomicBool::new(false));
         let engine = CutOff { engine: self.in_process.clone(), is_cut: is_cut.clone() };
         let node = change(Node::new(name).engine(engine));
-        let system =
-            System::builder(system).clock(self.clock.clone()).node(node).build().expect("a sound node");
+        let system = builder.clock(self.clock.clone()).node(node).build().expect("a sound node");
         let (sender, events) = channel();
         let sender = Mutex::new(sender);
         let subscription = system.events().on(move |event: &NodeEvent| {

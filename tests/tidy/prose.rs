@@ -8,7 +8,7 @@ use crate::source::{Source, sources, top};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// The largest numbers of a folder of `src`: doc sentences that begin badly, and words for unnamed persons. A folder
+/// The largest numbers of a folder: doc sentences that begin badly, and words for unnamed persons. A folder
 /// that is not listed has 0 of both. These numbers may only be lowered.
 const MAXIMA: [(&str, usize, usize); 0] = [];
 
@@ -28,6 +28,12 @@ const SUBJECT_MAX: usize = 72;
 struct Finding {
     folder: String,
     text: String,
+}
+
+/// The sources of the libraries.
+fn libraries() -> Vec<Source> {
+    let folders = ["src", "pointsman-macros/src", "pointsman-nats/src", "pointsman-top/src"];
+    folders.into_iter().flat_map(sources).collect()
 }
 
 /// The folder of a file below `src`; files at the top are in `src` itself.
@@ -179,7 +185,7 @@ fn subjects() -> Option<Vec<String>> {
 
 #[test]
 fn doc_sentences_begin_with_a_noun_and_a_verb() {
-    let found = sources("src").iter().flat_map(openings).collect();
+    let found = libraries().iter().flat_map(openings).collect();
     let rule = "Begin each sentence with a noun and a verb instead of What, Who, Whoever, Whatever, That of or \
                 Those who.";
     report(&exceeded(found, |folder| maximum(folder, |(_, openings, _)| *openings), rule));
@@ -187,7 +193,7 @@ fn doc_sentences_begin_with_a_noun_and_a_verb() {
 
 #[test]
 fn comments_name_roles() {
-    let found = sources("src").iter().flat_map(persons).collect();
+    let found = libraries().iter().flat_map(persons).collect();
     let rule =
         "Name the role (the sender, the owner, the caller) instead of nobody, somebody, whoever or anybody.";
     report(&exceeded(found, |folder| maximum(folder, |(.., persons)| *persons), rule));

@@ -1,4 +1,4 @@
-//! What was read of a system, and what follows from it: rates, histories, restarts. It knows no clock, no socket and no
+//! The readings of a system, and what follows from them: rates, histories, restarts. It knows no clock, no socket and no
 //! terminal.
 
 pub mod actors; // actors over time

@@ -1,4 +1,4 @@
-//! What was read of a system, reading by reading.
+//! The readings of a system, from the oldest one to the newest one.
 
 use crate::model::actors::Actors;
 use crate::model::classes::Classes;
@@ -9,7 +9,7 @@ use crate::reading::Reading;
 use crate::snapshot::Snapshot;
 use std::collections::VecDeque;
 
-/// What was read of a system. It outlives the system: the next one at the same address goes on in it.
+/// The readings of a system. The model outlives the system: the next one at the same address goes on in it.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     snapshot: Option<Snapshot>,
@@ -35,7 +35,7 @@ pub struct Model {
     pub workers: Workers,
 }
 
-/// What a reading has found.
+/// The finding of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tick {
     /// A snapshot.
@@ -132,7 +132,7 @@ impl Model {
         self.new_start_at
     }
 
-    /// What a reading has found, counted back from the newest one, which is 0.
+    /// The finding of a reading, counted back from the newest one, which is 0.
     pub fn tick(&self, readings: usize) -> Option<Tick> {
         let at = self.ticks.len().checked_sub(readings + 1)?;
         Some(self.ticks[at])

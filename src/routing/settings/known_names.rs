@@ -17,9 +17,10 @@ pub(crate) struct KnownNames<'a> {
 }
 
 impl<'a> KnownNames<'a> {
-    /// Returns the names of a system of this name.
+    /// Returns the names of a system of this name, which is perhaps a node.
     pub(crate) fn new(
         system: &str,
+        node: Option<&str>,
         logics: &'a LogicRegistry,
         dispatchers: &'a Declared,
         mailboxes: &'a [(String, Mailbox)],
@@ -30,7 +31,9 @@ impl<'a> KnownNames<'a> {
             logics,
             dispatchers: declared.chain(aliases).chain(["default"]).collect(),
             mailboxes: mailboxes.iter().map(|(name, _)| name.as_str()).collect(),
-            address: SystemAddress::local(system).ok(),
+            address: node
+                .map_or_else(|| SystemAddress::local(system), |node| SystemAddress::node(system, node))
+                .ok(),
         }
     }
 
