@@ -12,9 +12,9 @@
 //! `--server URL` behind that names another server. `--in-process`, or no argument, runs both nodes in one process without any
 //! server.
 
+use pointsman::events::Subscription;
 use pointsman::prelude::*;
 use pointsman::remote::{Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, Wire};
-use pointsman::events::Subscription;
 use pointsman::{Ledger, Terminated};
 use pointsman_nats::Nats;
 use serde::{Deserialize, Serialize};
