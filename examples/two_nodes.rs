@@ -1,19 +1,35 @@
-//! Two nodes: an actor of one is found by its path from the other, asked, and watched; at the end both books are shown.
+//! Two nodes: n1 finds an actor of n2 by its path, asks it, watches it, and sends to it through a group. At the end both nodes
+//! show their books: each balances alone, and what n1 has shipped, n2 has received.
 //!
-//! `cargo run --release --example two_nodes --features remote -- --in-process` runs both nodes in this process.
+//! Two processes over a server of NATS on this machine (`nats-server`, a Debian package):
+//!
+//! ```text
+//! nats-server -a 127.0.0.1 &
+//! cargo run --release --example two_nodes -- n2
+//! cargo run --release --example two_nodes -- n1
+//! ```
+//!
+//! `--server URL` behind that names another server. `--in-process`, or no argument, runs both nodes in one process without any
+//! server.
 
+use pointsman::events::Subscription;
 use pointsman::prelude::*;
-use pointsman::remote::{InProcess, Node, NodeEvent, Policy, Wire};
+use pointsman::remote::{Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, Wire};
 use pointsman::{Ledger, Terminated};
+use pointsman_nats::Nats;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(10);
+/// Only what fails takes so long. An n2 that is started first waits for its n1 without end.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SERVER: &str = "nats://127.0.0.1:4222";
+const USAGE: &str = "usage: two_nodes [--in-process | n1 [--server URL] | n2 [--server URL]]";
+/// The notes that n1 sends to the worker, and through the group.
+const NOTES: u64 = 10_000;
+const NOTES_BY_PATH: u64 = 1_000;
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Count {
     text: String,
 }
@@ -22,133 +38,227 @@ impl Request for Count {
     type Reply = usize;
 }
 
-#[derive(Clone, Message, Wire, Serialize, Deserialize)]
+/// Asks for the number of notes that have come.
+#[derive(Serialize, Deserialize)]
+struct Total;
+
+impl Request for Total {
+    type Reply = u64;
+}
+
+#[derive(Message, Wire, Serialize, Deserialize)]
 #[wire(name = "demo.Work", version = 1)]
 enum Work {
     Count(Call<Count>),
     Note(String),
-    Stop,
+    Total(Call<Total>),
+    Finish,
 }
 
-/// Counts words, and writes notes.
+/// Counts words and notes.
+#[derive(Default)]
 struct Worker {
-    notes: Sender<String>,
+    notes: u64,
 }
 
 impl Actor for Worker {
     type Message = Work;
+
     fn receive(&mut self, work: Work, ctx: &mut Context<Work>) -> HandlerResult {
         match work {
             Work::Count(call) => call.answer(|Count { text }| text.split_whitespace().count()),
-            Work::Note(text) => {
-                self.notes.send(format!("{} at {}: {text}", ctx.path(), ctx.system().address()))?
+            Work::Note(_) => self.notes += 1,
+            Work::Total(call) => {
+                let notes = self.notes;
+                call.answer(|Total| notes);
             }
-            Work::Stop => ctx.stop(),
+            Work::Finish => ctx.stop(),
         }
         Ok(())
     }
 }
 
-/// Watches a worker of the other node.
+/// Watches a worker of the other node, and ends with it.
 struct Watcher {
     target: ActorRef<Work>,
-    ended: Sender<String>,
 }
 
 impl Actor for Watcher {
     type Message = ();
+
     fn started(&mut self, ctx: &mut Context<()>) -> HandlerResult {
         Ok(ctx.watch(&self.target)?)
     }
+
     fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
         Ok(())
     }
+
     fn terminated(&mut self, end: Terminated, ctx: &mut Context<()>) -> HandlerResult {
-        self.ended.send(format!("{} has ended, node down: {}", end.actor.path(), end.node_down))?;
+        println!("n1: {} has ended, node down: {}", end.actor.path(), end.node_down);
         ctx.stop();
         Ok(())
     }
 }
 
-/// The results of the two nodes.
-struct Shown {
+/// The results of n1.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
     words: usize,
-    notes: Vec<String>,
-    end: String,
-    books: [Ledger; 2],
+    /// The notes of the worker, and of the clerk.
+    totals: [u64; 2],
 }
 
-fn node(name: &str, network: &InProcess) -> Node {
-    Node::new(name).engine(network.clone()).message::<Work>().policy(Policy::closed().allow_path("/user/*"))
+/// A system that is a node, and tells when its server is not there.
+struct Running {
+    system: System,
+    _told: Subscription,
 }
 
-/// Creates the worker of a node.
-fn worker(system: &System) -> Result<(ActorRef<Work>, Receiver<String>), Box<dyn Error>> {
-    let (notes, written) = channel();
-    Ok((system.actor("worker").spawn(move || Worker { notes: notes.clone() })?, written))
-}
-
-fn run() -> Result<Shown, Box<dyn Error>> {
-    let network = InProcess::new();
-    let n1 = System::builder("demo").node(node("n1", &network)).build()?;
-    let n2 = System::builder("demo").node(node("n2", &network)).build()?;
-    let (_, written) = worker(&n2)?;
-
-    // Found by its path; the reference is like any other from here on.
-    let far = n1.resolve::<Work>("pointsman://demo@n2/user/worker", LONG).wait()?;
-    let words = far.ask(Count { text: "over the hills and far away".into() }).within(LONG).wait()?;
-    for number in 1..=3 {
-        far.tell(Work::Note(format!("note {number}")));
-    }
-    let notes = written.iter().take(3).collect();
-
-    // Watched from the other node.
-    let (sender, ended) = channel();
-    let target = far.clone();
-    n1.spawn(move || Watcher { target: target.clone(), ended: sender.clone() })?;
-    far.tell(Work::Stop);
-    let end = ended.recv_timeout(LONG)?;
-
-    // The second node ends, and says so.
-    let downs = Arc::new(Mutex::new(channel()));
-    let sender = Mutex::new(downs.lock().expect("no panic").0.clone());
-    let _subscription = n1.events().on(move |event: &NodeEvent| {
-        if let NodeEvent::Down { node, .. } = event {
-            let _ = sender.lock().expect("no panic").send(node.clone());
+fn start(name: &'static str, engine: impl Engine) -> Result<Running, Box<dyn Error>> {
+    let policy = Policy::closed().allow_path("/user/*");
+    let node = Node::new(name).engine(engine).message::<Work>().policy(policy);
+    let system = System::builder("demo").node(node).build()?;
+    let told = system.events().on(move |event: &NodeEvent| {
+        if let NodeEvent::EngineDown { why } = event {
+            eprintln!("{name}: {why}");
         }
     });
-    let second = n2.shutdown(LONG)?;
-    downs.lock().expect("no panic").1.recv_timeout(LONG)?;
-    Ok(Shown { words, notes, end, books: [n1.shutdown(LONG)?, second] })
+    Ok(Running { system, _told: told })
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    if let Some(other) = std::env::args().skip(1).find(|argument| argument != "--in-process") {
-        return Err(format!(
-            "`{other}` is no argument: both nodes run in this process, as with `--in-process`"
-        )
-        .into());
-    }
-    let Shown { words, notes, end, books } = run()?;
-    println!("{words} words");
-    notes.iter().for_each(|note| println!("{note}"));
-    println!("{end}");
-    for (name, ledger) in ["n1", "n2"].iter().zip(books) {
-        println!("{name}: {ledger}");
+/// Does the work of n2: it serves until n1 tells its actors to finish.
+fn serve(system: &System) -> Result<(), Box<dyn Error>> {
+    let actors = ["worker", "clerk"].map(|name| system.actor(name).spawn(Worker::default));
+    println!("n2: serves");
+    for actor in actors {
+        actor?.when_ended().wait()?;
     }
     Ok(())
 }
 
+/// Does the work of n1.
+fn work(system: &System) -> Result<Found, Box<dyn Error>> {
+    let [worker, clerk] = ["worker", "clerk"].map(|name| format!("pointsman://demo@n2/user/{name}"));
+
+    // Found by its path. The reference is like any other from here on.
+    let far = system.resolve::<Work>(&worker, PATIENCE).wait()?;
+    println!("n1: found {}", far.path());
+    let words = far.ask(Count { text: "over the hills and far away".into() }).within(PATIENCE).wait()?;
+    println!("n1: {words} words");
+    for number in 0..NOTES {
+        far.tell(Work::Note(format!("note {number}")));
+    }
+
+    // By their paths alone, in turn.
+    let group = system.router("group").group_at_exact::<Work>([worker, clerk]).spawn()?;
+    for number in 0..NOTES_BY_PATH {
+        group.tell(Work::Note(format!("note {number} by path")));
+    }
+
+    // An answer comes behind all that was sent to the same actor before. The group asks one after the other.
+    let mut totals = [0; 2];
+    for total in &mut totals {
+        *total = group.ask(Total).within(PATIENCE).wait()?;
+    }
+    println!("n1: the worker has {} notes, and the clerk {}", totals[0], totals[1]);
+
+    // Watched from here: the notice comes behind all that the actor has sent.
+    let target = far.clone();
+    let watcher = system.spawn(move || Watcher { target: target.clone() })?;
+    for _ in totals {
+        group.tell(Work::Finish);
+    }
+    watcher.when_ended().wait()?;
+    Ok(Found { words, totals })
+}
+
+/// The books of a node that has ended.
+struct Books {
+    node: String,
+    ledger: Ledger,
+    links: Vec<LinkReport>,
+}
+
+impl Books {
+    /// Ends a node, which waits for the receipts of the other one.
+    fn close(Running { system, .. }: Running) -> Result<Self, Box<dyn Error>> {
+        let remote: Remote = system.remote().ok_or("it is no node")?;
+        let ledger = system.shutdown(PATIENCE)?;
+        Ok(Self { node: remote.node().to_owned(), ledger, links: remote.links() })
+    }
+
+    /// Shows the books. An error says that they are not exact.
+    fn show(&self) -> Result<(), Box<dyn Error>> {
+        let Self { node, ledger, links } = self;
+        for LinkReport { node: peer, shipped, confirmed, lost, in_doubt, received, .. } in links {
+            println!(
+                "{node}: link to {peer}: {shipped} shipped = {confirmed} confirmed + {lost} lost + {in_doubt} in doubt; \
+                 {received} received"
+            );
+        }
+        println!("{node}: {ledger}");
+        let is_exact = |link: &LinkReport| link.shipped == link.confirmed && link.queued == 0;
+        match ledger.balance() == 0 && links.iter().all(is_exact) {
+            true => Ok(()),
+            false => Err(format!("the books of {node} are not exact").into()),
+        }
+    }
+}
+
+/// Runs both nodes in this process.
+fn in_process() -> Result<(Found, [Books; 2]), Box<dyn Error>> {
+    let network = InProcess::new();
+    let (n1, n2) = (start("n1", network.clone())?, start("n2", network)?);
+    let found = std::thread::scope(|scope| {
+        let serving = scope.spawn(|| serve(&n2.system).map_err(|error| error.to_string()));
+        let found = work(&n1.system)?;
+        serving.join().map_err(|_| "n2 has panicked")??;
+        Ok::<_, Box<dyn Error>>(found)
+    })?;
+    Ok((found, [Books::close(n1)?, Books::close(n2)?]))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (name, server) = match arguments[..] {
+        [] | ["--in-process"] => {
+            let (_, books) = in_process()?;
+            return books.iter().try_for_each(Books::show);
+        }
+        [name @ ("n1" | "n2")] => (name, SERVER),
+        [name @ ("n1" | "n2"), "--server", server] => (name, server),
+        _ => return Err(USAGE.into()),
+    };
+    let engine = Nats::servers([server]);
+    let node = if name == "n2" {
+        let n2 = start("n2", engine)?;
+        serve(&n2.system)?;
+        n2
+    } else {
+        let n1 = start("n1", engine)?;
+        work(&n1.system)?;
+        n1
+    };
+    Books::close(node)?.show()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn both_nodes_show_what_they_have_done_and_their_books_balance() {
-        let shown = super::run().expect("both nodes run here");
-        assert_eq!(shown.words, 6);
-        assert_eq!(shown.notes[0], "/user/worker at pointsman://demo@n2: note 1");
-        assert_eq!(shown.end, "pointsman://demo@n2/user/worker has ended, node down: false");
-        let [first, second] = shown.books;
-        assert_eq!((first.balance(), second.balance()), (0, 0));
-        assert_eq!((first.shipped, second.received), (5, 5)); // a count, three notes, and the end
+    fn n1_gets_its_answers_and_the_books_of_both_nodes_are_exact() {
+        let (found, [first, second]) = in_process().expect("both nodes run here");
+        let by_path = NOTES_BY_PATH / 2;
+        assert_eq!(found, Found { words: 6, totals: [NOTES + by_path, by_path] });
+        for books in [&first, &second] {
+            books.show().expect("the books are exact");
+        }
+        // A count, the notes, two totals and two ends.
+        let messages = 1 + NOTES + NOTES_BY_PATH + 2 + 2;
+        assert_eq!((first.ledger.shipped, second.ledger.received), (messages, messages));
+        assert_eq!(first.links[0].shipped, second.links[0].received);
     }
 }

@@ -27,6 +27,13 @@ pub enum SettingsError {
         /// The address.
         value: String,
     },
+    /// A configuration file is no TOML.
+    Syntax {
+        /// The place, and the fault.
+        why: String,
+    },
+    /// A configuration file has no section `[remote.nats]`.
+    NoSection,
     /// There is no such key.
     UnknownKey {
         /// The key.
@@ -91,6 +98,10 @@ impl fmt::Display for SettingsError {
                 f,
                 "`servers`: `{value}` would send plain text to another machine: write tls:// in place of nats://, or \
                  set `insecure = true` if the network is trusted"
+            ),
+            SettingsError::Syntax { why } => write!(f, "the configuration is no TOML: {why}"),
+            SettingsError::NoSection => f.write_str(
+                "the configuration has no section `[remote.nats]`: add it with `servers = [\"nats://127.0.0.1:4222\"]`",
             ),
             SettingsError::UnknownKey { key } => {
                 write!(f, "unknown key `{key}`: the keys are `{}`", KEYS.join("`, `"))
@@ -357,6 +368,31 @@ impl Nats {
         Ok(nats)
     }
 
+    /// Reads the section `[remote.nats]` of a whole configuration file. The other sections are for
+    /// [`SystemBuilder::config`](https://docs.rs/pointsman/latest/pointsman/struct.SystemBuilder.html#method.config), which
+    /// passes over this one.
+    ///
+    /// # Errors
+    ///
+    /// A [`SettingsError`] says what is missing, or names the key and the value that cannot be used.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pointsman_nats::Nats;
+    ///
+    /// let file = "[remote]\nnode = 'n1'\n[remote.nats]\nservers = ['nats://127.0.0.1:4222']";
+    /// assert_eq!(Nats::of_config(file)?, Nats::servers(["nats://127.0.0.1:4222"]));
+    /// # Ok::<(), pointsman_nats::SettingsError>(())
+    /// ```
+    pub fn of_config(toml: &str) -> Result<Self, SettingsError> {
+        let file: toml::Table = toml
+            .parse()
+            .map_err(|error: toml::de::Error| SettingsError::Syntax { why: error.to_string() })?;
+        let section = file.get("remote").and_then(|remote| remote.get("nats"));
+        Self::of_table(section.and_then(toml::Value::as_table).ok_or(SettingsError::NoSection)?)
+    }
+
     /// The servers, checked.
     pub(crate) fn addresses(&self) -> Result<Vec<ServerAddress>, SettingsError> {
         let mut addresses = Vec::new();
@@ -412,6 +448,27 @@ mod tests {
         let with_login = parsed("nats://n%31:p%40%3a@localhost");
         assert_eq!((with_login.user.as_deref(), with_login.password.as_deref()), (Some("n1"), Some("p@:")));
         assert_eq!(format!("{with_login:?}"), "nats://localhost:4222", "a password is not shown");
+    }
+
+    #[test]
+    fn a_section_of_a_configuration_is_read_or_its_fault_is_told() {
+        let section =
+            "servers = ['tls://a:1']\nca = 'ca.pem'\ncertificate = 'n.pem'\nkey = 'n.key'\ninsecure = true";
+        let file = format!("seed = 7\n[remote]\nnode = 'n1'\n[remote.nats]\n{section}");
+        let nats = Nats::servers(["tls://a:1"]).ca("ca.pem").certificate("n.pem", "n.key").insecure(true);
+        assert_eq!(Nats::of_config(&file), Ok(nats));
+        for (file, expected) in [
+            ("", "no section `[remote.nats]`"),
+            ("[remote]\nnode = 'n1'", "no section `[remote.nats]`"),
+            ("[remote]\nnats = 7", "no section `[remote.nats]`"),
+            ("[remote.nats", "the configuration is no TOML"),
+            ("[remote.nats]", "no server: set `servers`"),
+            ("[remote.nats]\nserver = 1", "unknown key `server`"),
+            ("[remote.nats]\nservers = 1", "`servers`: `1` is not a list of addresses"),
+        ] {
+            let said = Nats::of_config(file).expect_err(file).to_string();
+            assert!(said.contains(expected), "{file}: {said}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Engines over servers that are made up: each step of theirs is written here, so that what is lost, cut and delayed is known.
 
-use crate::support::{LIMIT, TestNode};
-use pointsman::remote::{Channel, ChannelKind, PeerOutbox};
+use crate::support::{LIMIT, TestNode, outbox};
+use pointsman::remote::{Channel, ChannelKind};
 use pointsman_nats::Nats;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -128,10 +128,6 @@ fn reason_for(bytes: &str) -> (String, Vec<u8>) {
     (node.record.wait_down(1), rest)
 }
 
-fn outbox(bodies: &[Vec<u8>]) -> PeerOutbox {
-    PeerOutbox::for_test("n2", &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>())
-}
-
 #[test]
 fn what_is_no_server_of_nats_is_told_so_and_gets_nothing() {
     for (bytes, expected) in [
@@ -238,7 +234,7 @@ fn control_passes_beside_a_connection_for_batches_that_is_stuck() {
     let node = TestNode::start(server.nats(), "n1", 1);
     let (_data, mut other) = server.accept_both();
     node.record.wait_up(1);
-    let waiting = outbox(&vec![vec![b'.'; 16 * 1024]; 2000]);
+    let waiting = outbox("n2", &vec![vec![b'.'; 16 * 1024]; 2000]);
     node.fabric.wants_out(&waiting);
     for round in 0..50u8 {
         node.fabric.publish(Channel::Control("n2"), vec![round]).expect("it is connected");
@@ -264,7 +260,7 @@ fn connections_reset_in_the_middle_of_batches_repeat_and_reorder_nothing() {
         // Whatever was lost in the buffers of the round before, there is more than is read here.
         let bodies =
             (0..400u64).map(|at| [vec![b'.'; 16 * 1024], (round << 32 | at).to_le_bytes().to_vec()].concat());
-        node.fabric.wants_out(&outbox(&bodies.collect::<Vec<_>>()));
+        node.fabric.wants_out(&outbox("n2", &bodies.collect::<Vec<_>>()));
         for _ in 0..50 {
             found.push(data.batch());
         }
@@ -277,7 +273,7 @@ fn connections_reset_in_the_middle_of_batches_repeat_and_reorder_nothing() {
         data = server.accept();
         data.greet();
     }
-    node.fabric.wants_out(&outbox(&[u64::MAX.to_le_bytes().to_vec()]));
+    node.fabric.wants_out(&outbox("n2", &[u64::MAX.to_le_bytes().to_vec()]));
     while found.last() != Some(&(0xffff_ffff, 0xffff_ffff)) {
         found.push(data.batch());
     }

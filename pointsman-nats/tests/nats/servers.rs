@@ -1,29 +1,9 @@
 //! Engines over real servers.
 
-use crate::support::{LIMIT, TestNode, Told, server_or_skip};
-use pointsman::remote::{Channel, ChannelKind, PeerOutbox};
+use crate::support::{TestNode, Told, bodies, numbers, numbers_at_the_end, outbox, server_or_skip};
+use pointsman::remote::{Channel, ChannelKind};
 use pointsman_nats::{DevServer, Nats};
-use std::time::{Duration, Instant};
-
-fn bodies(count: usize, len: usize) -> Vec<Vec<u8>> {
-    let body = |at: usize| {
-        let mut body = vec![b'.'; len.max(8)];
-        let end = body.len() - 8;
-        body[end..].copy_from_slice(&(at as u64).to_le_bytes());
-        body
-    };
-    (0..count).map(body).collect()
-}
-
-fn outbox(peer: &str, bodies: &[Vec<u8>]) -> PeerOutbox {
-    PeerOutbox::for_test(peer, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>())
-}
-
-/// The numbers that frames of [`bodies`] end with.
-fn numbers(frames: &[(String, Vec<u8>)]) -> Vec<u64> {
-    let number = |frame: &[u8]| u64::from_le_bytes(frame[frame.len() - 8..].try_into().expect("eight bytes"));
-    frames.iter().map(|(_, frame)| number(frame)).collect()
-}
+use std::time::Duration;
 
 #[test]
 fn frames_of_each_kind_reach_the_nodes_that_they_are_for() {
@@ -103,26 +83,8 @@ fn a_server_that_is_killed_and_started_again_is_found_again_and_batches_keep_the
     server.restart().unwrap();
     n1.record.wait_up(2);
     n2.record.wait_up(2);
-    // All of them are taken, and a last one comes behind them.
-    let began = Instant::now();
-    while !format!("{all:?}").contains("queued: 0") {
-        assert!(began.elapsed() < LIMIT, "{all:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    n1.fabric.wants_out(&outbox("n2", &[u64::MAX.to_le_bytes().to_vec()]));
-    let found = n2.record.wait("the last batch", |told| {
-        let numbers = numbers(&frames_of(told));
-        (numbers.last() == Some(&u64::MAX)).then_some(numbers)
-    });
+    let found = numbers_at_the_end(n1, Nats::servers([server.url()]), &n2);
     assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "no batch twice, and none before an earlier one");
-}
-
-fn frames_of(told: &[Told]) -> Vec<(String, Vec<u8>)> {
-    let batch = |told: &Told| match told {
-        Told::Frame { from, kind: ChannelKind::Batch, frame } => Some((from.clone(), frame.clone())),
-        _ => None,
-    };
-    told.iter().filter_map(batch).collect()
 }
 
 #[test]

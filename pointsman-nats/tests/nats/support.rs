@@ -1,6 +1,6 @@
 //! Nodes without systems: engines whose inbound side is written down.
 
-use pointsman::remote::{ChannelKind, Engine, EngineError, Fabric, Identity, Inbound};
+use pointsman::remote::{ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, PeerOutbox};
 use pointsman_nats::{DevServer, DevServerError, Nats};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -146,6 +146,41 @@ impl Drop for TestNode {
     fn drop(&mut self) {
         self.fabric.stop(Duration::ZERO);
     }
+}
+
+/// Bodies of so many batches, which end with their numbers.
+pub fn bodies(count: usize, len: usize) -> Vec<Vec<u8>> {
+    let body = |at: usize| {
+        let mut body = vec![b'.'; len.max(8)];
+        let end = body.len() - 8;
+        body[end..].copy_from_slice(&(at as u64).to_le_bytes());
+        body
+    };
+    (0..count).map(body).collect()
+}
+
+/// An outbox with a batch for each body.
+pub fn outbox(peer: &str, bodies: &[Vec<u8>]) -> PeerOutbox {
+    PeerOutbox::for_test(peer, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// The numbers that frames of [`bodies`] end with.
+pub fn numbers(frames: &[(String, Vec<u8>)]) -> Vec<u64> {
+    let number = |frame: &[u8]| u64::from_le_bytes(frame[frame.len() - 8..].try_into().expect("eight bytes"));
+    frames.iter().map(|(_, frame)| number(frame)).collect()
+}
+
+/// Ends the sender, which writes all that waits, and returns the numbers of all batches that have come to `n2`. `nats` are the
+/// settings of the sender.
+pub fn numbers_at_the_end(sender: TestNode, nats: Nats, n2: &TestNode) -> Vec<u64> {
+    sender.fabric.stop(LIMIT);
+    // The server has all of them, so this one comes behind them.
+    let last = TestNode::connected(nats, "n1", u64::MAX);
+    last.fabric.wants_out(&outbox("n2", &[u64::MAX.to_le_bytes().to_vec()]));
+    n2.record.wait("the last batch", |told| {
+        let mut numbers = numbers(&frames(told, ChannelKind::Batch));
+        (numbers.pop() == Some(u64::MAX)).then_some(numbers)
+    })
 }
 
 /// A server, or `None` where it is not installed: then the test says so and passes.

@@ -146,6 +146,22 @@ fn actors_of_two_nodes_tell_and_ask_over_a_server() {
     }
 }
 
+/// One file has the settings of the node and those of its engine.
+#[test]
+fn a_configuration_names_the_node_and_the_servers() {
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let n2 = TestSystem::start(Nats::servers([server.url()]), "n2");
+    let file = format!("[remote]\nnode = 'n7'\n[remote.nats]\nservers = ['{}']\n", server.url());
+    let engine = Nats::of_config(&file).expect("the section is right");
+    let node = Node::new("unnamed").engine(engine).message::<Work>();
+    let builder = System::builder("demo").node(node).config(&file).expect("the file is right");
+    let n7 = builder.build().expect("a sound node");
+    assert_eq!(n7.remote().expect("it is a node").node(), "n7");
+    let far = n7.resolve::<Work>("pointsman://demo@n2/user/worker", LIMIT).wait().expect("it is there");
+    assert_eq!(far.ask(Double(3)).within(LIMIT).wait().expect("an answer"), 6);
+    assert_eq!(n2.link().node, "n7");
+}
+
 /// The server is killed and started again while messages are under way. Those that come keep their order; each of the others
 /// is counted as lost, and none twice.
 #[test]

@@ -1,8 +1,8 @@
 //! TLS, and the permissions of the configuration that the crate ships.
 
 use crate::doctor::{doctor, text};
-use crate::support::{LIMIT, TestNode, server_or_skip};
-use pointsman::remote::{Channel, ChannelKind, PeerOutbox};
+use crate::support::{LIMIT, TestNode, bodies, numbers_at_the_end, outbox, server_or_skip};
+use pointsman::remote::{Channel, ChannelKind};
 use pointsman_nats::{DevServer, Nats};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use std::fs;
@@ -10,7 +10,6 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 /// An authority.
 struct Authority(Issuer<'static, KeyPair>, String);
@@ -91,10 +90,8 @@ fn nodes_talk_over_tls_with_the_users_of_their_certificates() {
     let Some(server) = folder.server() else { return };
     let n1 = TestNode::connected(folder.nats(&server, "n1"), "n1", 1);
     let n2 = TestNode::connected(folder.nats(&server, "n2"), "n2", 2);
-    let bodies: Vec<Vec<u8>> =
-        (0..1000u64).map(|at| [vec![b'x'; 20_000], at.to_le_bytes().to_vec()].concat()).collect();
-    let bodies: Vec<&[u8]> = bodies.iter().map(Vec::as_slice).collect();
-    n1.fabric.wants_out(&PeerOutbox::for_test("n2", &bodies));
+    let bodies = bodies(1000, 20_000);
+    n1.fabric.wants_out(&outbox("n2", &bodies));
     n1.fabric.publish(Channel::Control("n2"), b"hello".to_vec()).unwrap();
     n1.fabric.publish(Channel::Heartbeat, b"beat".to_vec()).unwrap();
     n1.fabric.publish(Channel::Registry, b"names".to_vec()).unwrap();
@@ -285,10 +282,7 @@ fn a_server_that_is_killed_under_tls_costs_no_order() {
     let Some(mut server) = folder.server() else { return };
     let n1 = TestNode::connected(folder.nats(&server, "n1"), "n1", 1);
     let n2 = TestNode::connected(folder.nats(&server, "n2"), "n2", 2);
-    let bodies: Vec<Vec<u8>> =
-        (0..3000u64).map(|at| [vec![b'x'; 10_000], at.to_le_bytes().to_vec()].concat()).collect();
-    let all = PeerOutbox::for_test("n2", &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    n1.fabric.wants_out(&all);
+    n1.fabric.wants_out(&outbox("n2", &bodies(3000, 10_000)));
     n2.record.wait_frames(ChannelKind::Batch, 50);
     server.kill().unwrap();
     n1.record.wait_down(1);
@@ -296,23 +290,6 @@ fn a_server_that_is_killed_under_tls_costs_no_order() {
     server.restart().unwrap();
     n1.record.wait_up(2);
     n2.record.wait_up(2);
-    let began = Instant::now();
-    while !format!("{all:?}").contains("queued: 0") {
-        assert!(began.elapsed() < LIMIT, "{all:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    n1.fabric.wants_out(&PeerOutbox::for_test("n2", &[&u64::MAX.to_le_bytes()]));
-    let found = n2.record.wait("the last batch", |told| {
-        let numbers: Vec<u64> = told
-            .iter()
-            .filter_map(|told| match told {
-                crate::support::Told::Frame { kind: ChannelKind::Batch, frame, .. } => {
-                    Some(u64::from_le_bytes(frame[frame.len() - 8..].try_into().expect("eight bytes")))
-                }
-                _ => None,
-            })
-            .collect();
-        (numbers.last() == Some(&u64::MAX)).then_some(numbers)
-    });
-    assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
+    let found = numbers_at_the_end(n1, folder.nats(&server, "n1"), &n2);
+    assert!(!found.is_empty() && found.windows(2).all(|pair| pair[0] < pair[1]));
 }
