@@ -44,9 +44,12 @@ mod tests {
         }
     }
 
+    /// Frames, with the channels that they were sent to.
+    type Frames = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
     /// Keeps what a node sends.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<(String, Vec<u8>)>>>, Arc<Mutex<Vec<PeerOutbox>>>);
+    struct Kept(Frames, Arc<Mutex<Vec<PeerOutbox>>>);
 
     impl Engine for Kept {
         fn start(self: Box<Self>, _: &Identity, _: Arc<dyn Inbound>) -> Result<Arc<dyn Fabric>, EngineError> {

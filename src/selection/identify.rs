@@ -186,7 +186,10 @@ pub(crate) trait IdentityReceiver: Send + Sync {
     fn take(&self, actor: Option<AnyActorRef>);
 
     /// Whether an answer is still of use.
-    #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "other nodes ask for it"))]
+    #[cfg_attr(
+        not(any(feature = "remote", pointsman_loom)),
+        expect(dead_code, reason = "other nodes ask for it")
+    )]
     fn is_wanted(&self) -> bool;
 }
 

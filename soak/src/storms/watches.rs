@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ACTORS: usize = 16;
 /// Watchers that come at once.
 const BATCH: usize = 32;
+/// No more come while so many live.
+const ALIVE_MAX: usize = 20 * BATCH;
 /// So many batches come one after the other where nothing else happens, and the memory is compared.
 const BATCHES: usize = 40;
 /// What a watcher that has ended may leave behind on average. A watcher that stays takes 1,300 bytes.
@@ -122,7 +124,10 @@ impl Scene for Watches {
     }
 
     fn change(&self, dice: &mut Dice) {
-        self.come(dice);
+        // Under a sanitizer the workers are slower than the threads that make watchers.
+        if self.alive.load(Ordering::Relaxed) < ALIVE_MAX {
+            self.come(dice);
+        }
     }
 
     fn settle(&self, dice: &mut Dice) {
