@@ -1043,6 +1043,41 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 /// The time between two looks at what is left.
 const FLUSH_STEP: Duration = Duration::from_millis(1);
 
+/// The hub as its engine has it. The hub has the engine, so the engine keeps no hub.
+pub(crate) struct HubInbound(StdWeak<Hub>);
+
+impl HubInbound {
+    pub(crate) fn of(hub: &Arc<Hub>) -> Arc<Self> {
+        Arc::new(Self(Arc::downgrade(hub)))
+    }
+}
+
+impl Inbound for HubInbound {
+    fn up(&self, max_frame: usize) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.up(max_frame);
+        }
+    }
+
+    fn down(&self, why: &str) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.down(why);
+        }
+    }
+
+    fn frame(&self, from: &str, kind: ChannelKind, frame: Vec<u8>) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.frame(from, kind, frame);
+        }
+    }
+
+    fn no_listener(&self, node: &str, uid: u64) {
+        if let Some(hub) = self.0.upgrade() {
+            hub.no_listener(node, uid);
+        }
+    }
+}
+
 impl Inbound for Hub {
     fn up(&self, max_frame: usize) {
         // Ordering: Relaxed; see `envelope_max`.

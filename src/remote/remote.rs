@@ -5,7 +5,7 @@ use crate::core::ledger::Ledger;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::remote::engine::Identity;
 use crate::remote::far_identify::identify_at;
-use crate::remote::hub::Hub;
+use crate::remote::hub::{Hub, HubInbound};
 use crate::remote::link_report::LinkReport;
 use crate::remote::node::{CheckedNode, Node, NodeError};
 use std::any::{Any, TypeId};
@@ -95,7 +95,7 @@ impl StartingNode {
         let name = &hub.settings.name;
         let identity = Identity { node: name.node.clone(), cluster: name.cluster.clone(), uid: hub.uid() };
         hub.serve(system.core());
-        let fabric = engine.start(&identity, hub.clone()).map_err(NodeError::Engine)?;
+        let fabric = engine.start(&identity, HubInbound::of(&hub)).map_err(NodeError::Engine)?;
         hub.started(fabric);
         Ok(())
     }
@@ -133,5 +133,24 @@ impl Extension for NodeSlot {
 
     fn node_name(&self) -> Option<&str> {
         self.hub.as_ref().map(|hub| hub.settings.name.node.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::remote::in_process::InProcess;
+    use crate::remote::node::Node;
+    use crate::system::System;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_system_that_ends_frees_its_hub() {
+        let node = Node::new("n1").engine(InProcess::new());
+        let system = System::builder("demo").node(node).build().expect("a sound node");
+        let hub = Arc::downgrade(system.core().hub().expect("it is a node"));
+        system.shutdown(Duration::from_secs(30)).expect("it ends");
+        drop(system);
+        assert_eq!(hub.strong_count(), 0);
     }
 }
