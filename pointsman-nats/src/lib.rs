@@ -35,6 +35,8 @@ mod debug_by_display;
 mod dev_server;
 mod doctor;
 mod engine;
+#[doc(hidden)]
+pub mod raw_client;
 mod server_fault;
 mod settings;
 mod subjects;

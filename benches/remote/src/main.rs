@@ -1,0 +1,137 @@
+//! Messages and asks between two nodes over a NATS server on this machine, beside raw NATS by the same codec, and the floor of
+//! the machine: round trips and bytes over loopback without any server.
+//!
+//! `cargo run --release --manifest-path benches/remote/Cargo.toml [-- --rounds N]` needs `nats-server` (a Debian package). The
+//! rounds are interleaved: each measures every row once. A figure is the median of the rounds, and the range of all stands behind
+//! it. A ratio is that of the medians of one run.
+
+mod floor;
+mod nodes;
+mod raw;
+
+use crate::nodes::Nodes;
+use pointsman_nats::DevServer;
+use std::error::Error;
+use std::time::Duration;
+
+/// The messages of a row of tells. Their bytes in a raw message fit into what a server keeps for a slow receiver.
+pub const TELLS: u64 = 300_000;
+/// The bytes of a message.
+pub const MESSAGE: usize = 64;
+/// The batches of raw NATS, as large as those of a node.
+pub const BATCHES: u64 = 6_000;
+pub const BATCH: usize = 16 * 1024;
+/// The requests with one outstanding, and with several.
+pub const REQUESTS: usize = 2_000;
+pub const REQUESTS_BESIDE: usize = 40_000;
+pub const OUTSTANDING: usize = 100;
+
+/// The figures of all rounds of one row.
+struct Series {
+    name: &'static str,
+    unit: &'static str,
+    values: Vec<f64>,
+}
+
+impl Series {
+    fn median(&self) -> f64 {
+        let mut values = self.values.clone();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    }
+
+    fn text(&self) -> String {
+        let least = self.values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.values.iter().copied().fold(0.0, f64::max);
+        format!("{:.2} {} ({least:.2} to {most:.2})", self.median(), self.unit)
+    }
+}
+
+/// Returns the median.
+pub fn p50(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
+fn rounds() -> Result<usize, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(5),
+        ["--rounds", count] => Ok(count.parse::<std::num::NonZeroUsize>()?.get()),
+        _ => Err("usage: remote [--rounds N]".into()),
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let rounds = rounds()?;
+    let server = DevServer::start()?;
+    let nodes = Nodes::start(&server)?;
+    let mut rows = [
+        ("tells", "M/s"),
+        ("raw messages", "M/s"),
+        ("raw batches", "MB/s"),
+        ("ask", "µs"),
+        ("raw request", "µs"),
+        ("asks, 100 outstanding", "k/s"),
+        ("loopback round trip", "µs"),
+        ("loopback bytes", "MB/s"),
+    ]
+    .map(|(name, unit)| Series { name, unit, values: Vec::new() });
+    for round in 0..=rounds {
+        let figures = [
+            nodes.tells()? / 1e6,
+            raw::messages(&server, TELLS, MESSAGE)? / 1e6,
+            raw::messages(&server, BATCHES, BATCH)? * BATCH as f64 / 1e6,
+            nodes.ask()?,
+            raw::request(&server)?,
+            nodes.asks_beside()? / 1e3,
+            floor::round_trip()?,
+            floor::bytes()? / 1e6,
+        ];
+        // The first one warms up.
+        if round > 0 {
+            rows.iter_mut().zip(figures).for_each(|(row, figure)| row.values.push(figure));
+        }
+    }
+    let [tells, messages, batches, ask, request, beside, ..] = &rows;
+    let bytes = tells.median() * MESSAGE as f64;
+    let one = 1e3 / ask.median();
+    println!("| figure | nodes | raw NATS | ratio | target |\n|---|---|---|---|---|");
+    for (name, ours, theirs, ratio, target) in [
+        (
+            "64-byte tells handled",
+            tells.text(),
+            messages.text(),
+            tells.median() / messages.median(),
+            "at least 0.7",
+        ),
+        (
+            "the same in bytes, beside 16 KiB batches",
+            format!("{bytes:.0} MB/s"),
+            batches.text(),
+            bytes / batches.median(),
+            "at least 0.25",
+        ),
+        (
+            "ask and request, one outstanding, p50",
+            ask.text(),
+            request.text(),
+            ask.median() / request.median(),
+            "at most 2.5",
+        ),
+        (
+            "asks, 100 outstanding, beside one",
+            beside.text(),
+            format!("{one:.2} k/s, one ask after the other"),
+            beside.median() / one,
+            "at least 8",
+        ),
+    ] {
+        println!("| {name} | {ours} | {theirs} | {ratio:.2} | {target} |");
+    }
+    println!();
+    for row in &rows[6..] {
+        println!("floor: {}: {}", row.name, row.text());
+    }
+    nodes.end()
+}
