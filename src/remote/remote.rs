@@ -150,7 +150,6 @@ mod tests {
         let system = System::builder("demo").node(node).build().expect("a sound node");
         let hub = Arc::downgrade(system.core().hub().expect("it is a node"));
         system.shutdown(Duration::from_secs(30)).expect("it ends");
-        drop(system);
         assert_eq!(hub.strong_count(), 0);
     }
 }
