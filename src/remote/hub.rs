@@ -1007,7 +1007,7 @@ impl Hub {
         });
         let now = self.now();
         for link in &links {
-            // What came for actors that have ended is refused, so that the peer is told of all.
+            // Messages that came for actors which have ended are refused, so that the peer is told of all.
             (0..link.incoming_lanes()).for_each(|lane| Lane::handle_rest(link, lane));
             self.send_on(link, &ControlMessage::Credit(link.last_receipts(now)));
             self.send_numbered(link, NumberedMessage::Goodbye);

@@ -31,7 +31,7 @@ impl Wire for Item {
     const NAME: &'static str = "test.Item";
 }
 
-/// Nobody can read it.
+/// A message whose bytes no node can decode.
 #[derive(Debug, Serialize)]
 struct Sour(u8);
 

@@ -60,6 +60,28 @@ fn watcher(node: &TestNode) -> (ActorRef<Order>, Receiver<(Terminated, String)>)
     (node.spawn(move || Watcher(sender.clone())).expect("there is room"), notices)
 }
 
+/// Two nodes, and an actor at the second one that a watcher at the first one watches.
+struct Watched {
+    n1: TestNode,
+    n2: TestNode,
+    local: ActorRef<String>,
+    notes: Receiver<String>,
+    far: ActorRef<String>,
+    watcher: ActorRef<Order>,
+    notices: Receiver<(Terminated, String)>,
+}
+
+fn watched(network: &Network) -> Watched {
+    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
+    let (local, notes) = noted(&n2, "watched");
+    link(&n1, &n2);
+    let far = find(&n1, "watched");
+    let (watcher, notices) = watcher(&n1);
+    watcher.tell(Order::Watch(far.clone()));
+    done(&watcher);
+    Watched { n1, n2, local, notes, far, watcher, notices }
+}
+
 fn open(node: Node) -> Node {
     node.message::<String>().policy(Policy::open())
 }
@@ -133,13 +155,7 @@ fn one_that_has_ended_before_is_told_of_without_its_existence() {
 #[test]
 fn a_notice_whose_mark_is_lost_gets_it_by_a_probe() {
     let network = Network::new();
-    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
-    let (local, notes) = noted(&n2, "watched");
-    link(&n1, &n2);
-    let far = find(&n1, "watched");
-    let (watcher, notices) = watcher(&n1);
-    watcher.tell(Order::Watch(far));
-    done(&watcher);
+    let Watched { n1, n2, local, notes, far: _far, watcher: _watcher, notices } = watched(&network);
     network.settle();
     n1.cut(true);
     local.stop();
@@ -157,13 +173,7 @@ fn a_notice_whose_mark_is_lost_gets_it_by_a_probe() {
 #[test]
 fn a_node_that_goes_ends_what_was_watched_there_and_the_actors_live_on() {
     let network = Network::new();
-    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
-    let (local, notes) = noted(&n2, "watched");
-    link(&n1, &n2);
-    let far = find(&n1, "watched");
-    let (watcher, notices) = watcher(&n1);
-    watcher.tell(Order::Watch(far.clone()));
-    done(&watcher);
+    let Watched { n1, n2: _n2, local, notes, far, watcher: _watcher, notices } = watched(&network);
     n1.cut(true);
     network.seconds(20);
     let (end, _) = notices.recv_timeout(LONG).unwrap();
@@ -266,13 +276,8 @@ fn a_stand_in_that_is_watched_no_more_ends_and_another_watch_makes_one() {
 #[test]
 fn the_end_of_a_system_ends_its_stand_ins() {
     let network = Network::new();
-    let (n1, n2) = (network.node_with("n1", open), network.node_with("n2", open));
-    let (local, _notes) = noted(&n2, "watched");
-    link(&n1, &n2);
-    let far = find(&n1, "watched");
-    let (watcher, _notices) = watcher(&n1);
-    watcher.tell(Order::Watch(far));
-    done(&watcher);
+    let Watched { n1, n2, local, notes: _notes, far: _far, watcher: _watcher, notices: _notices } =
+        watched(&network);
     n1.end();
     assert!(!local.is_closed());
     n2.end();
