@@ -499,11 +499,19 @@ impl<M: Send + 'static> ActorRef<M> {
     }
 
     /// Ends the actor after the message being handled. The rest of its mailbox becomes dead letters.
+    #[inline]
     pub fn stop(&self) {
         if let Target::Local(_) = self.target() {
             // Not a counted reference, but it is not dropped.
             ManuallyDrop::new(AnyActorRef(self.0)).stop();
-        } else if let Some(any) = self.untyped() {
+        } else {
+            self.stop_foreign();
+        }
+    }
+
+    #[cold]
+    fn stop_foreign(&self) {
+        if let Some(any) = self.untyped() {
             any.stop();
         }
     }

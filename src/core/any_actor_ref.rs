@@ -267,7 +267,10 @@ impl AnyActorRef {
     pub fn stop(&self) {
         // First: a restart of the parent that is told after this finds it.
         self.core().note_stop();
-        let _ = self.send_system(Control::Stop);
+        // An actor that has ended refuses; only then there is a value to drop.
+        if let Err(refused) = self.send_system(Control::Stop) {
+            drop(refused);
+        }
     }
 
     /// Ends the actor once it has handled all messages that this thread has sent so far. For heads of routers and
