@@ -507,7 +507,7 @@ impl Socket {
             match self.transport.write(&mut self.stream, &slices)? {
                 Written::Bytes(count) => {
                     drop(slices);
-                    queue.advance(count);
+                    queue.advance(count, |frame, outbox| outbox.reuse(frame));
                     left = left.saturating_sub(count.max(1));
                 }
                 Written::Blocked { begun } => {

@@ -139,8 +139,8 @@ impl<T> WriteQueue<T> {
         self.begun = self.begun.max(begun);
     }
 
-    /// The first so many bytes are written.
-    pub(crate) fn advance(&mut self, count: usize) {
+    /// The first so many bytes are written. `done` gets each frame that has an origin, with its last byte.
+    pub(crate) fn advance(&mut self, count: usize, mut done: impl FnMut(Vec<u8>, T)) {
         self.bytes -= count;
         self.written += count;
         while let Some(first) = self.segments.front() {
@@ -153,7 +153,10 @@ impl<T> WriteQueue<T> {
             if first.frame.is_none() {
                 self.answers -= len;
             }
-            self.segments.pop_front();
+            if let Some(Segment { frame: Some(frame), origin: Some(origin), .. }) = self.segments.pop_front()
+            {
+                done(frame, origin);
+            }
         }
         if self.written > 0 {
             self.begun = self.begun.max(1);
@@ -227,11 +230,11 @@ mod tests {
     fn frames_are_written_as_operations_and_no_byte_twice() {
         let mut queue = queue(&["one", "two"]);
         assert_eq!(text(&queue.slices(usize::MAX, 64)), "PUB a 3\r\none\r\nPUB a 3\r\ntwo\r\n");
-        queue.advance(11);
+        queue.advance(11, |_, _| {});
         assert_eq!(text(&queue.slices(usize::MAX, 64)), "e\r\nPUB a 3\r\ntwo\r\n");
         assert_eq!(text(&queue.slices(5, 64)), "e\r\nPU");
         assert_eq!(text(&queue.slices(usize::MAX, 2)), "e\r\n");
-        queue.advance(17);
+        queue.advance(17, |_, _| {});
         assert!(queue.len() == 0 && queue.slices(usize::MAX, 64).is_empty());
         assert!(queue.lose_connection().is_empty(), "what was written is never written again");
     }
@@ -242,11 +245,11 @@ mod tests {
         queue.answer(b"CONNECT {}\r\n");
         queue.answer(b"PING\r\n");
         assert_eq!(text(&queue.slices_of_answers()), "CONNECT {}\r\nPING\r\n");
-        queue.advance(5);
+        queue.advance(5, |_, _| {});
         assert_eq!(text(&queue.slices_of_answers()), "CT {}\r\nPING\r\n");
         queue.answer(b"PONG\r\n");
         assert_eq!(text(&queue.slices_of_answers()), "CT {}\r\nPING\r\nPONG\r\n");
-        queue.advance(19 + 4);
+        queue.advance(19 + 4, |_, _| {});
         assert_eq!((queue.answers(), queue.slices_of_answers().len()), (0, 0));
         queue.answer(b"PONG\r\n");
         assert_eq!(text(&queue.slices(usize::MAX, 64)), "a 3\r\none\r\nPONG\r\nPUB a 3\r\ntwo\r\n");
@@ -257,7 +260,7 @@ mod tests {
         let mut queue = queue(&["one", "two", "three"]);
         queue.push(b"PUB b 1\r\n".to_vec(), b"c".to_vec(), None);
         queue.answer(b"PONG\r\n");
-        queue.advance(6 + 14 + 1);
+        queue.advance(6 + 14 + 1, |_, _| {});
         assert_eq!(frames(queue.lose_connection()), ["three"]);
         // The connection after it is lost before anything of the frame is written: it stays all the same.
         queue.answer(b"CONNECT {}\r\n");
@@ -270,7 +273,7 @@ mod tests {
     #[test]
     fn a_frame_whose_crlf_is_missing_was_no_whole_operation() {
         let mut queue = queue(&["one"]);
-        queue.advance(13);
+        queue.advance(13, |_, _| {});
         assert!(queue.lose_connection().is_empty());
         assert_eq!(text(&queue.slices(usize::MAX, 64)), "PUB a 3\r\none\r\n");
     }
@@ -294,7 +297,7 @@ mod tests {
         queue.begin(20);
         assert!(queue.lose_connection().is_empty());
         queue.answer(b"PONG\r\n");
-        queue.advance(2);
+        queue.advance(2, |_, _| {});
         assert_eq!(frames(queue.drop_longer(5)), ["longer"]);
         assert_eq!(text(&queue.slices(usize::MAX, 64)), "NG\r\nPUB a 3\r\ntwo\r\n");
         assert_eq!(queue.len(), 4 + 14);
@@ -351,6 +354,7 @@ mod tests {
             let mut connection = Vec::new();
             let mut serial = 0u32;
             let (mut pushed, mut written, mut returned) = (Vec::new(), Vec::new(), Vec::new());
+            let mut done = Vec::new();
             for step in steps {
                 match step {
                     Step::Push(len) => {
@@ -368,7 +372,7 @@ mod tests {
                             queue.begin(bytes.len());
                         }
                         if !tls || max % 2 == 0 {
-                            queue.advance(bytes.len());
+                            queue.advance(bytes.len(), |frame, ()| done.push(frame));
                             connection.extend_from_slice(&bytes);
                         }
                     }
@@ -387,6 +391,8 @@ mod tests {
                 prop_assert_eq!(queue.len(), waiting);
             }
             let rest: Vec<u8> = queue.slices(usize::MAX, usize::MAX).iter().flat_map(|slice| slice.to_vec()).collect();
+            let whole = whole_operations(&connection).into_iter().filter(|body| body.len() > 1);
+            prop_assert_eq!(done, written.iter().cloned().chain(whole).collect::<Vec<_>>());
             connection.extend_from_slice(&rest);
             written.extend(whole_operations(&connection).into_iter().filter(|body| body.len() > 1));
             let mut in_order = written.clone();

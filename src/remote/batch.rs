@@ -250,7 +250,14 @@ pub(crate) struct BatchWriter {
 
 impl BatchWriter {
     pub(crate) fn new() -> Self {
-        Self { frame: vec![0; HEADER_LEN], entries: 0, envelopes: 0 }
+        Self::within(Vec::new())
+    }
+
+    /// Begins a batch in the memory of another one.
+    pub(crate) fn within(mut frame: Vec<u8>) -> Self {
+        frame.clear();
+        frame.resize(HEADER_LEN, 0);
+        Self { frame, entries: 0, envelopes: 0 }
     }
 
     /// The bytes of the frame so far, the header included.

@@ -46,9 +46,7 @@ struct Scope {
 enum Fault {
     Unsendable(String),
     /// Too many asks have no answer.
-    PortsFull {
-        max: usize,
-    },
+    PortsFull,
 }
 
 #[derive(Default)]
@@ -60,7 +58,10 @@ struct Scratch {
 /// The outcome of [`push`].
 pub(crate) enum Pushed {
     Done,
-    Refused(PushError),
+    /// Too much waits for the peer, or too many asks have no answer.
+    Full,
+    /// The link has ended.
+    Closed,
     Unfit(EncodeError),
 }
 
@@ -101,11 +102,16 @@ pub(crate) fn push<T: Serialize + ?Sized>(
     let pushed = match (encoded, fault) {
         (Err(EncodeError::Panicked(payload)), _) => Pushed::Unfit(EncodeError::Panicked(payload)),
         (_, Some(Fault::Unsendable(why))) => Pushed::Unfit(EncodeError::Refused { why }),
-        (_, Some(Fault::PortsFull { max })) => Pushed::Refused(PushError::Full { waiting: max, max }),
+        (_, Some(Fault::PortsFull)) => Pushed::Full,
         (Err(error), None) => Pushed::Unfit(error),
         (Ok(_), None) => {
             let envelope = Outgoing { kind, place, tokens: &scratch.tokens, body: &scratch.body };
-            link.push(lane, &envelope, memory).map_or_else(Pushed::Refused, |()| Pushed::Done)
+            match link.push(lane, &envelope, memory) {
+                Ok(()) => Pushed::Done,
+                Err(PushError::TooLarge { size, max }) => Pushed::Unfit(EncodeError::TooLarge { size, max }),
+                Err(PushError::Full { .. }) => Pushed::Full,
+                Err(PushError::Closed) => Pushed::Closed,
+            }
         }
     };
     if !matches!(pushed, Pushed::Done) {
@@ -208,8 +214,8 @@ pub(crate) fn write_port<S: Serializer>(
             scope.tokens.push(token);
             Ok(())
         }
-        Err(max) => {
-            scope.fault = Some(Fault::PortsFull { max });
+        Err(_) => {
+            scope.fault = Some(Fault::PortsFull);
             Err("too many asks have no answer".to_owned())
         }
     })?;

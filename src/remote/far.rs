@@ -18,7 +18,7 @@ use crate::remote::encoder::{self, Pushed};
 use crate::remote::far_state::{FarLook, FarState};
 use crate::remote::far_table::{FarKey, Interned};
 use crate::remote::link::Link;
-use crate::remote::outbox::{EntryMemory, PushError};
+use crate::remote::outbox::EntryMemory;
 use crate::remote::stand_in::StandInRef;
 use crate::remote::wire::{Wire, wire_id};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -119,8 +119,8 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
         let place = Place::Actor { path: &far.path, uid: far.uid, type_id: far.type_id };
         match encoder::push(link, EnvelopeKind::Tell, place, &far.memory, far.lane, &[], &message) {
             Pushed::Done => Ok(DeliveryStatus::Passed),
-            Pushed::Refused(PushError::Full { .. }) => Err(SendError::Full(message)),
-            Pushed::Refused(PushError::Closed) => Err(SendError::Closed(message)),
+            Pushed::Full => Err(SendError::Full(message)),
+            Pushed::Closed => Err(SendError::Closed(message)),
             Pushed::Unfit(EncodeError::TooLarge { size, max }) => {
                 Err(SendError::TooLarge { message, size, max })
             }

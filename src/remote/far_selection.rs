@@ -10,7 +10,7 @@ use crate::remote::codec::EncodeError;
 use crate::remote::encoder::{self, Pushed};
 use crate::remote::hub::Hub;
 use crate::remote::link::Link;
-use crate::remote::outbox::{EntryMemory, PushError};
+use crate::remote::outbox::EntryMemory;
 use crate::remote::wire::{Wire, wire_id};
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -36,8 +36,8 @@ fn push<M: Wire>(link: &Arc<Link>, text: &str, message: M) -> Result<(), SendErr
     let lane = link.lane_of(text.split('#').next().unwrap_or(text));
     match encoder::push(link, EnvelopeKind::Select, place, &memory, lane, &[], &message) {
         Pushed::Done => Ok(()),
-        Pushed::Refused(PushError::Full { .. }) => Err(SendError::Full(message)),
-        Pushed::Refused(PushError::Closed) => Err(SendError::Closed(message)),
+        Pushed::Full => Err(SendError::Full(message)),
+        Pushed::Closed => Err(SendError::Closed(message)),
         Pushed::Unfit(EncodeError::TooLarge { size, max }) => Err(SendError::TooLarge { message, size, max }),
         Pushed::Unfit(EncodeError::Refused { why }) => {
             Err(SendError::Unsendable { message, why: why.into() })

@@ -16,7 +16,7 @@ use crate::path::canonical_path::check_canonical;
 use crate::remote::association::{
     Association, Effect, Greeting, Input, PROTOCOL, Refusal, Sends, Side, Verdict,
 };
-use crate::remote::batch::{Batch, EnvelopeKind, Place, Token};
+use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
@@ -455,7 +455,7 @@ impl Hub {
         peer.is_suspect = false;
         let mut links = std::mem::take(&mut peer.links);
         let Some(link) = links.remove(&uid).or_else(|| self.new_link(name, uid)) else { return };
-        link.activate(lanes, window, peer.association.greeting(0).window, &peer.roles);
+        let too_large = link.activate(lanes, window, peer.association.greeting(0).window, &peer.roles);
         peer.links.insert(uid, link.clone());
         let waiting = std::mem::take(&mut peer.waiting);
         // Those of other starts, which are gone.
@@ -463,7 +463,10 @@ impl Hub {
         self.tell_side(inner);
         let for_waiting = link.clone();
         Self::publish(inner, NodeEvent::Up { node: name.to_owned(), uid });
-        inner.after.push_back(Box::new(move |_| {
+        inner.after.push_back(Box::new(move |hub| {
+            for frame in too_large {
+                hub.lose(&for_waiting, &frame, DeadLetterReason::TooLarge);
+            }
             for_waiting.tell_watches();
             waiting.into_iter().for_each(|waiter| quietly(|| waiter(Some(&for_waiting))));
         }));
@@ -512,29 +515,36 @@ impl Hub {
 
     /// Makes dead letters of what waits for a peer.
     fn drop_waiting(&self, link: &Link, is_end: bool) {
-        let system = self.system();
-        link.outbox.outbox().end_with(is_end, |frame, _| {
-            let Some(system) = &system else { return };
-            if let Ok(batch) = Batch::read(&frame, u8::MAX, usize::MAX) {
-                for envelope in batch.envelopes() {
-                    for port in
-                        envelope.tokens.iter().filter_map(|token| self.ports.take(token, link.uid).ok())
-                    {
-                        port.fail(AskError::PeerGone { target: None });
-                    }
-                    self.dead_letter(system, link, &envelope.kind, &envelope.place);
-                }
-            }
-        });
+        let outbox = link.outbox.outbox();
+        outbox.end_with(is_end, |frame, _| self.lose(link, &frame, DeadLetterReason::NodeGone));
         if !is_end {
             // The next push wakes again.
-            link.outbox.outbox().begin_look();
+            outbox.begin_look();
+        }
+    }
+
+    /// Makes dead letters of the messages of a batch that cannot go out, and ends its asks.
+    fn lose(&self, link: &Link, frame: &[u8], reason: DeadLetterReason) {
+        let (Some(system), Ok(batch)) = (self.system(), Batch::read(frame, u8::MAX, usize::MAX)) else {
+            return;
+        };
+        for envelope in batch.envelopes() {
+            for port in envelope.tokens.iter().filter_map(|token| self.ports.take(token, link.uid).ok()) {
+                port.fail(AskError::refused_for(reason));
+            }
+            self.dead_letter(&system, link, &envelope, reason);
         }
     }
 
     /// Counts an envelope as a dead letter, if it is a message, and shows it.
-    fn dead_letter(&self, system: &SystemCore, link: &Link, kind: &EnvelopeKind, place: &Place<'_>) {
-        let (text, type_id) = match (kind, *place) {
+    fn dead_letter(
+        &self,
+        system: &SystemCore,
+        link: &Link,
+        envelope: &Envelope<'_>,
+        reason: DeadLetterReason,
+    ) {
+        let (text, type_id) = match (envelope.kind, envelope.place) {
             (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => (path, type_id),
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => (text, type_id),
             _ => return,
@@ -542,7 +552,7 @@ impl Hub {
         system.ledger().for_this_thread().dead_lettered(1);
         let message_type = self.registry.by_id(type_id).map_or("a message", |known| known.rust_name);
         let recipient = || self.path_at(&link.peer, text);
-        system.dead_letters().publish(DeadLetterReason::NodeGone, message_type, recipient);
+        system.dead_letters().publish(reason, message_type, recipient);
     }
 
     /// The path of an actor at a peer.

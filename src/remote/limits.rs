@@ -63,6 +63,9 @@ pub(crate) const FRAME_MAX: usize = 1 << 20;
 /// The bytes of a frame that an envelope alone in it may need besides its body: the header, the place and the ports.
 pub(crate) const FRAME_REST: usize = 8 << 10;
 
+/// The least window of a lane: that of a node which takes the shortest envelopes.
+pub(crate) const WINDOW_MIN: usize = KIB + FRAME_REST;
+
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;

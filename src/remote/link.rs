@@ -18,6 +18,7 @@ use crate::remote::outbox::{EntryMemory, Outbox, OutboxLimits, Outgoing, PushErr
 use crate::remote::peer_outbox::PeerOutbox;
 use crate::remote::peer_watcher::PeerWatcher;
 use crate::remote::policy::{Access, NotAllowed};
+use crate::remote::ports::PortsFull;
 use crate::remote::refusals::RefusalCounters;
 use crate::remote::refused::Refused;
 use crate::remote::reply_ports::{ExportedPort, ImportedPort};
@@ -154,8 +155,14 @@ impl Link {
     }
 
     /// The peer has greeted: it sends on so many lanes, and has room for `window` bytes in each lane of ours. `own_window` is our
-    /// room for each lane of the peer.
-    pub(crate) fn activate(&self, peer_lanes: u8, window: u64, own_window: u64, roles: &[String]) {
+    /// room for each lane of the peer. Returns the batches that wait and are larger than the peer's window.
+    pub(crate) fn activate(
+        &self,
+        peer_lanes: u8,
+        window: u64,
+        own_window: u64,
+        roles: &[String],
+    ) -> Vec<Vec<u8>> {
         let lanes = self.outbox.outbox().lanes();
         let incoming =
             |_| IncomingLane { credit: Mutex::new(ReceivingLane::new(own_window)), queue: Mutex::default() };
@@ -170,12 +177,12 @@ impl Link {
             roles: roles.to_vec(),
         };
         if self.active.set(parts).is_err() {
-            return;
+            return Vec::new();
         }
-        for lane in 0..lanes {
-            // The engine is told below, in any case.
-            let _ = self.outbox.outbox().grant(lane, window);
-        }
+        let mut too_large = Vec::new();
+        // The engine is told by the caller, in any case.
+        let _ = self.outbox.outbox().open(window, |frame, _| too_large.push(frame));
+        too_large
     }
 
     /// Marks the link as ended. Returns false if it has ended before.
@@ -203,12 +210,12 @@ impl Link {
         &self.port_memories[lane]
     }
 
-    /// Keeps a port whose token goes to the peer. The error is the largest number of ports.
-    pub(crate) fn export(&self, port: ExportedPort) -> Result<Token, usize> {
+    /// Keeps a port whose token goes to the peer.
+    pub(crate) fn export(&self, port: ExportedPort) -> Result<Token, PortsFull> {
         let mut swept = Vec::new();
         let exported = self.hub.ports.export(port, self.uid, &mut swept);
         self.hub.tell_unwanted(swept);
-        exported.map_err(|(_, full)| full.max)
+        exported.map_err(|(_, full)| full)
     }
 
     /// Makes a port of the token of a peer.

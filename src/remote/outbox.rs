@@ -14,6 +14,11 @@
 //! probes a lane whose last batches were lost would wait for credit without end. A probe shows the mark of the batches before it
 //! again, and goes out for the sake of a mark, too: the batch that showed it may have been lost.
 //!
+//! **Window.** A batch that is larger than the peer's window would wait for credit without end. So a push that makes such a batch
+//! is refused; what was pushed before the window was known is taken out by [`Outbox::open`].
+//!
+//! **Memory.** An engine that gives back the memory of the batches it has written saves its senders their allocations.
+//!
 //! **Marks and fences.** A control message that waits for data has a number, its *mark*. Each batch that is sealed later than the
 //! mark shows it, and all that was pushed before it is in that batch or an earlier one. A batch that is sealed later than a
 //! *fence* is handled after the control message of this number. Envelopes that were pushed before the fence are sealed without
@@ -22,12 +27,16 @@
 
 use crate::remote::batch::{Batch, BatchWriter, Entry, EnvelopeKind, Place, Token};
 use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix};
+use crate::remote::limits::WINDOW_MIN;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 
 /// The probes that show a mark again: two come in the time for which a notice waits for its mark.
 const MARK_PROBES: u8 = 2;
+
+/// The batches of a lane whose memory is kept.
+const SPARE_MAX: usize = 4;
 
 /// The bounds of an outbox.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +45,13 @@ pub(crate) struct OutboxLimits {
     pub(crate) lane_bytes: usize,
     /// The size at which an open batch is sealed.
     pub(crate) batch_bytes: usize,
+}
+
+impl OutboxLimits {
+    /// The size at which an open batch is sealed for a peer with this window.
+    fn batch_within(&self, window: u64) -> usize {
+        usize::try_from(window).map_or(self.batch_bytes, |window| self.batch_bytes.min(window))
+    }
 }
 
 /// The duty of a thread that has changed an outbox.
@@ -53,6 +69,8 @@ pub(crate) enum Wake {
 pub(crate) enum PushError {
     /// So many bytes wait in the lane, and no more may.
     Full { waiting: usize, max: usize },
+    /// The peer has no room for a batch with this envelope. A body of at most `max` bytes would go.
+    TooLarge { size: usize, max: usize },
     /// The link has ended.
     Closed,
 }
@@ -119,6 +137,12 @@ struct Lane {
     next: Position,
     /// The bytes up to which the peer takes batches.
     limit: u64,
+    /// The bytes of the largest batch that the peer takes; `u64::MAX` as long as they are not known.
+    window: u64,
+    /// The size at which the open batch is sealed.
+    batch_bytes: usize,
+    /// The memory of batches that were written, for later ones.
+    spare: Vec<Vec<u8>>,
     /// Whether no batch but probes was given out since the last look for lanes to probe.
     is_idle: bool,
     needs_probe: bool,
@@ -153,8 +177,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Makes the outbox of an association, whose peer has room for `window` bytes in each lane.
+    /// Makes the outbox of an association, whose peer has room for `window` bytes in each lane; 0 if that is not known yet.
     pub(crate) fn new(from: u64, to: u64, lanes: u8, window: u64, limits: OutboxLimits) -> Self {
+        let (largest, batch_bytes) = match window {
+            0 => (u64::MAX, limits.batch_bytes.min(WINDOW_MIN)),
+            _ => (window, limits.batch_within(window)),
+        };
         let lane = || {
             Mutex::new(Lane {
                 open: BatchWriter::new(),
@@ -167,6 +195,9 @@ impl Outbox {
                 shipped_messages: 0,
                 next: Position { sequence: 1, ..Position::default() },
                 limit: window,
+                window: largest,
+                batch_bytes,
+                spare: Vec::new(),
                 is_idle: true,
                 needs_probe: false,
                 given_mark: 0,
@@ -205,7 +236,7 @@ impl Outbox {
         }
         let mut entry = memory.get(held.open_number).map_or(Entry::New(place), Entry::Known);
         let size = BatchWriter::size_max(&entry, tokens.len(), body.len());
-        let is_beyond = held.open.len() + size > self.limits.batch_bytes;
+        let is_beyond = held.open.len() + size > held.batch_bytes;
         if held.open.envelopes() > 0 && (is_beyond || held.open.is_full(matches!(entry, Entry::New(_)))) {
             held.seal();
             entry = Entry::New(place);
@@ -215,6 +246,13 @@ impl Outbox {
         if waiting > 0 && waiting + size > self.limits.lane_bytes {
             // A batch may have been sealed, which the engine would have done.
             return Err(PushError::Full { waiting, max: self.limits.lane_bytes });
+        }
+        // Only an envelope that is alone in its batch can be as large.
+        let frame = held.open.len() + size;
+        if frame as u64 > held.window {
+            let rest = frame - body.len();
+            let max = held.window.saturating_sub(rest as u64) as usize;
+            return Err(PushError::TooLarge { size: body.len(), max });
         }
         let index = held.open.push(kind, &entry, tokens, body);
         memory.set(held.open_number, index);
@@ -317,6 +355,49 @@ impl Outbox {
         Ok(())
     }
 
+    /// Keeps the memory of a batch that was written, for a later one.
+    pub(crate) fn reuse(&self, frame: Vec<u8>) {
+        let Some(lane) =
+            Prefix::read(&frame, u8::MAX).ok().and_then(|it| self.lanes.get(usize::from(it.lane)))
+        else {
+            debug_assert!(false, "no frame of an outbox");
+            return;
+        };
+        let mut held = lock(lane);
+        let is_usual = frame.capacity() <= 2 * self.limits.batch_bytes;
+        if is_usual && held.spare.len() < SPARE_MAX && !held.is_closed {
+            held.spare.push(frame);
+        }
+    }
+
+    /// The peer has told its window, the room that it has in each lane. Batches that are larger are taken out: `see` gets each of
+    /// them, as from [`end_with`](Self::end_with).
+    pub(crate) fn open(&self, window: u64, mut see: impl FnMut(Vec<u8>, u16)) -> Wake {
+        let (mut taken, mut has_some) = (Vec::new(), false);
+        for lane in 0..self.lanes.len() {
+            let mut held = self.lane(lane);
+            (held.limit, held.window) = (window, window);
+            held.batch_bytes = self.limits.batch_within(window);
+            if held.open.len() as u64 > window {
+                held.seal();
+            }
+            let (large, kept): (VecDeque<_>, VecDeque<_>) =
+                std::mem::take(&mut held.sealed).into_iter().partition(|batch| batch.charge() > window);
+            // The next batch shows the marks of those that are taken out.
+            held.shown_mark = kept.iter().map(|batch| batch.mark).max().unwrap_or(0);
+            held.sealed = kept;
+            for batch in large {
+                held.sealed_bytes -= batch.frame.len();
+                held.sealed_envelopes -= u64::from(batch.envelopes);
+                held.queued_messages -= u64::from(batch.messages);
+                taken.push(batch);
+            }
+            has_some |= !held.sealed.is_empty() || held.has_unsealed();
+        }
+        self.show(taken, &mut see);
+        if has_some { self.wake() } else { Wake::NotNeeded }
+    }
+
     /// Puts a mark behind all that the lanes hold.
     pub(crate) fn mark(&self, number: u64) -> Wake {
         for lane in 0..self.lanes.len() {
@@ -388,16 +469,22 @@ impl Outbox {
             held.is_closed |= is_end;
             (held.sealed_bytes, held.sealed_envelopes, held.queued_messages) = (0, 0, 0);
             (held.shown_mark, held.needs_probe) = (held.mark, false);
+            held.spare = Vec::new();
             queued
         };
         let queued = (0..self.lanes.len()).map(close).sum();
+        self.show(taken, &mut see);
+        queued
+    }
+
+    /// Writes headers for batches that have no place in their lanes.
+    fn show(&self, taken: Vec<Sealed>, see: &mut impl FnMut(Vec<u8>, u16)) {
         for Sealed { mut frame, envelopes, .. } in taken {
             let prefix = Prefix { kind: FrameKind::Batch, lane: 0, envelopes, from: self.from, to: self.to };
             prefix.write(&mut frame);
             Position { sequence: 1, ..Position::default() }.write(&mut frame);
             see(frame, envelopes);
         }
-        queued
     }
 
     /// The counts of all lanes, of messages alone.
@@ -440,7 +527,9 @@ fn messages_of(frame: &[u8]) -> u16 {
 impl Lane {
     /// Seals the open batch, though it be empty.
     fn seal(&mut self) {
-        let open = std::mem::replace(&mut self.open, BatchWriter::new());
+        // Without a batch that came back, the next one is as large as this one.
+        let memory = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.open.len()));
+        let open = std::mem::replace(&mut self.open, BatchWriter::within(memory));
         let (envelopes, frame) = (open.envelopes(), open.into_frame());
         self.open_number += 1;
         self.sealed_bytes += frame.len();
@@ -491,6 +580,84 @@ mod tests {
     fn read(frame: &[u8]) -> (Position, Vec<Vec<u8>>) {
         let batch = Batch::read(frame, 8, 10_000).expect("it was sealed here");
         (batch.position, batch.envelopes().map(|envelope| envelope.body.to_vec()).collect())
+    }
+
+    #[test]
+    fn the_memory_of_a_batch_that_was_written_is_that_of_a_later_one() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let next = || {
+            let _ = outbox.push(0, &tell(&[1; 90]), &memory).unwrap();
+            outbox.next(0).expect("there is credit").1
+        };
+        let first = next();
+        let address = first.as_ptr();
+        outbox.reuse(first);
+        // It was begun before.
+        let second = next();
+        let third = next();
+        assert_eq!((third.as_ptr(), second.as_ptr() == address), (address, false));
+        assert_eq!(read(&third).1, [vec![1; 90]]);
+        // No more than a few, none that is larger than usual, and none after the end.
+        for _ in 0..2 * SPARE_MAX {
+            let mut batch = third.clone();
+            batch.reserve(100);
+            outbox.reuse(batch);
+        }
+        assert_eq!(outbox.lane(0).spare.len(), SPARE_MAX);
+        let mut large = third;
+        large.reserve(3 * LIMITS.batch_bytes);
+        outbox.lane(0).spare.clear();
+        outbox.reuse(large);
+        assert_eq!(outbox.lane(0).spare.len(), 0);
+        let _ = outbox.close();
+        outbox.reuse(second);
+        assert_eq!(outbox.lane(0).spare.len(), 0);
+    }
+
+    #[test]
+    fn batches_beyond_the_window_are_taken_out_when_it_is_told_and_refused_later() {
+        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 20 };
+        let (outbox, memory) = (Outbox::new(1, 2, 1, 0, limits), EntryMemory::default());
+        let large = vec![7; 20_000];
+        // Small ones fill no batch beyond the least window, whatever the own limit is.
+        for body in [&[1; 4000][..], &[2; 4000], &[3; 4000], &large, &[4; 10], &large] {
+            let _ = outbox.push(0, &tell(body), &memory).unwrap();
+        }
+        let _ = outbox.mark(9);
+        assert!(outbox.next(0).is_none(), "there is no credit yet");
+        let mut seen = Vec::new();
+        let window = WINDOW_MIN as u64;
+        outbox.begin_look();
+        assert_eq!(outbox.open(window, |frame, count| seen.push((read_any(&frame), count))), Wake::Engine);
+        assert_eq!(seen, [(vec![large.clone()], 1), (vec![large.clone()], 1)]);
+        assert_eq!(outbox.message_counts(), OutboxCounts { queued: 4, shipped: 0 });
+        let mut mark = 0;
+        let lens: Vec<Vec<usize>> = std::iter::from_fn(|| {
+            let (lane, frame) = outbox.next(0)?;
+            assert!(frame.len() as u64 <= window);
+            mark = Position::read(&frame).expect("a header").mark;
+            let given = outbox.lane_counts(lane).1;
+            let _ = outbox.grant(lane, given + window);
+            Some(read_any(&frame).iter().map(Vec::len).collect())
+        })
+        .collect();
+        assert_eq!((lens.concat(), mark), (vec![4000, 4000, 4000, 10], 9));
+        // Each message that goes is the largest that goes, and not a byte more.
+        let Err(PushError::TooLarge { size: 20_000, max }) = outbox.push(0, &tell(&large), &memory) else {
+            panic!("it is too large");
+        };
+        let refused = outbox.push(0, &tell(&large[..=max]), &memory);
+        assert_eq!(refused, Err(PushError::TooLarge { size: max + 1, max }));
+        let _ = outbox.push(0, &tell(&large[..max]), &memory).unwrap();
+        let given = outbox.lane_counts(0).1;
+        let _ = outbox.grant(0, given + window);
+        assert_eq!(read_any(&outbox.next(0).expect("it fits").1), [&large[..max]]);
+        assert_eq!(outbox.close(), 0);
+    }
+
+    fn read_any(frame: &[u8]) -> Vec<Vec<u8>> {
+        let batch = Batch::read(frame, 8, usize::MAX).expect("it was sealed here");
+        batch.envelopes().map(|envelope| envelope.body.to_vec()).collect()
     }
 
     #[test]

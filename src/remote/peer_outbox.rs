@@ -124,6 +124,24 @@ impl PeerOutbox {
         }
     }
 
+    /// Gives back the memory of a batch whose last byte was written. An engine need not do that: otherwise the senders
+    /// allocate memory for each batch.
+    ///
+    /// ```
+    /// # #[cfg(feature = "testkit")] {
+    /// use pointsman::remote::PeerOutbox;
+    ///
+    /// let outbox = PeerOutbox::for_test("n2", &[b"first".as_slice()]);
+    /// let batch = outbox.next(1 << 20).expect("a batch waits");
+    /// // ... the engine writes it ...
+    /// outbox.reuse(batch);
+    /// assert!(outbox.next(1 << 20).is_none());
+    /// # }
+    /// ```
+    pub fn reuse(&self, batch: Vec<u8>) {
+        self.0.outbox.reuse(batch);
+    }
+
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
     }

@@ -12,7 +12,6 @@ use crate::remote::codec::EncodeError;
 use crate::remote::decoder;
 use crate::remote::encoder::{self, Pushed, write_port};
 use crate::remote::link::Link;
-use crate::remote::outbox::PushError;
 use crate::remote::ports::Port;
 use crate::remote::refused::Refused;
 use crate::remote::resolving::Identity;
@@ -118,7 +117,11 @@ impl ImportedPort {
         self.is_answered = true;
         let refused = match self.send(EnvelopeKind::Reply, reply) {
             Pushed::Done => return,
-            Pushed::Refused(error) => return self.reply_lost::<R>(error),
+            Pushed::Full => {
+                self.link.refuse_later(self.token, Refused::LinkFull);
+                return self.reply_lost::<R>(DeadLetterReason::LinkFull);
+            }
+            Pushed::Closed => return self.reply_lost::<R>(DeadLetterReason::NodeGone),
             Pushed::Unfit(EncodeError::TooLarge { .. }) => Refused::ReplyTooLarge,
             Pushed::Unfit(_) => Refused::Unsendable,
         };
@@ -129,22 +132,15 @@ impl ImportedPort {
     pub(crate) fn identify(mut self, identity: &Identity) {
         self.is_answered = true;
         match self.send(EnvelopeKind::Identity, identity) {
-            Pushed::Refused(PushError::Full { .. }) => self.link.refuse_later(self.token, Refused::LinkFull),
+            Pushed::Full => self.link.refuse_later(self.token, Refused::LinkFull),
             Pushed::Unfit(_) => self.tell_refused(Refused::ReplyTooLarge),
-            Pushed::Done | Pushed::Refused(PushError::Closed) => {}
+            Pushed::Done | Pushed::Closed => {}
         }
     }
 
-    /// The reply cannot go out: it is shown as a dead letter, and the asker is told, if it can be.
+    /// The reply cannot go out: it is shown as a dead letter.
     #[cold]
-    fn reply_lost<R>(&self, error: PushError) {
-        let reason = match error {
-            PushError::Full { .. } => DeadLetterReason::LinkFull,
-            PushError::Closed => DeadLetterReason::NodeGone,
-        };
-        if reason == DeadLetterReason::LinkFull {
-            self.link.refuse_later(self.token, Refused::LinkFull);
-        }
+    fn reply_lost<R>(&self, reason: DeadLetterReason) {
         self.link.count_lost_reply();
         if let Some(system) = self.link.hub.system() {
             system.dead_letters().publish(reason, std::any::type_name::<R>(), nowhere);
@@ -158,7 +154,7 @@ impl ImportedPort {
     }
 
     fn tell_refused(&mut self, refused: Refused) {
-        if let Pushed::Refused(PushError::Full { .. }) = self.send(EnvelopeKind::RefusedReply, &refused) {
+        if let Pushed::Full = self.send(EnvelopeKind::RefusedReply, &refused) {
             self.link.refuse_later(self.token, refused);
         }
     }

@@ -70,18 +70,6 @@ mod polls_within;
 mod questions;
 mod receive_timeout;
 mod references;
-#[cfg(feature = "remote")]
-mod remote_books;
-#[cfg(feature = "remote")]
-mod remote_find;
-#[cfg(feature = "remote")]
-mod remote_links;
-#[cfg(feature = "remote")]
-mod remote_refs;
-#[cfg(feature = "remote")]
-mod remote_support;
-#[cfg(feature = "remote")]
-mod remote_watch;
 #[cfg(feature = "macros")]
 mod requests;
 mod resizers;

@@ -1,7 +1,6 @@
 //! Actors of other nodes that are found by selections and paths.
 
-use crate::remote_support::{Network, TestNode, link};
-use crate::support::LONG;
+use crate::network::{LONG, Network, TestNode, link};
 use pointsman::path::PathFault;
 use pointsman::prelude::*;
 use pointsman::remote::{Node, Policy};

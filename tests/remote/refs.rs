@@ -1,7 +1,6 @@
 //! References, messages and asks that cross between nodes.
 
-use crate::remote_support::{Network, TestNode, link};
-use crate::support::LONG;
+use crate::network::{LONG, Network, TestNode, link, panic_of, wait_until};
 use pointsman::ask::{AskError, NoReplyCause, RefusedBy};
 use pointsman::prelude::*;
 use pointsman::remote::{Limits, Node, NodeEvent, Policy, ResolveError, Wire};
@@ -189,7 +188,7 @@ fn asks_cross_and_end_in_each_way() {
     let failed = ask(Word::Fail).wait().unwrap_err();
     assert!(matches!(failed, AskError::NoReply { cause: NoReplyCause::Failed, .. }), "{failed}");
     n2.actor_at("/user/echo").unwrap().stop();
-    crate::support::wait_until(|| n2.actor_at("/user/echo").is_err());
+    wait_until(|| n2.actor_at("/user/echo").is_err());
     let stopped = far.ask(Double(1)).within(LONG).wait().unwrap_err();
     assert!(stopped.is_stopped(), "{stopped}");
     drop(heard);
@@ -265,7 +264,7 @@ fn what_cannot_go_out_comes_back_or_is_a_dead_letter() {
     far.tell(Word::Introduce(function));
     assert_eq!(letters.recv_timeout(LONG).unwrap().0, DeadLetterReason::Unsendable);
     // User code panics on the sender's thread, which unwinds.
-    let text = crate::support::panic_of(|| far.tell(Word::Panic(Panics(1))));
+    let text = panic_of(|| far.tell(Word::Panic(Panics(1))));
     assert_eq!(text, "planted in serialize");
     assert_eq!(letters.recv_timeout(LONG).unwrap().0, DeadLetterReason::Panicked);
     // No credit comes back while nothing is heard: the queue fills.
@@ -304,6 +303,64 @@ fn what_cannot_go_out_comes_back_or_is_a_dead_letter() {
     assert_eq!(n1.ledger().balance(), 0);
 }
 
+/// Hands on the references that it is told.
+struct Taker(Sender<ActorRef<Word>>);
+
+impl Actor for Taker {
+    type Message = Word;
+    fn receive(&mut self, word: Word, _: &mut Context<Word>) -> HandlerResult {
+        if let Word::Introduce(to) = word {
+            self.0.send(to)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_message_beyond_the_window_of_a_node_is_refused_and_stops_no_other() {
+    let network = Network::new();
+    let n1 = network.node_with("n1", with_words);
+    let n2 = network.node_with("n2", |node| {
+        with_words(node).limits(Limits::new().envelope(1024).batch(1024).receive_window(16 << 10))
+    });
+    let n3 = network.node_with("n3", with_words);
+    let (_, heard) = echo(&n2, "echo");
+    let (sender, references) = channel();
+    n1.actor("taker").spawn(move || Taker(sender.clone())).expect("the name is free");
+    for other in [&n1, &n2] {
+        link(&n3, other);
+    }
+    // n1 gets the reference, and has no link to n2: what it sends waits until n2 has told its window.
+    let of_n3 = find(&n3, "pointsman://demo@n2/user/echo");
+    n2.cut(true);
+    find(&n3, "pointsman://demo@n1/user/taker").tell(Word::Introduce(of_n3));
+    let far = references.recv_timeout(LONG).expect("it crosses");
+    let letters = letters(&n1);
+    let large = || Word::Say("x".repeat(20_000));
+    assert!(far.try_tell(large()).is_ok());
+    let asked = far.ask_with(|reply_to| Word::Forward(Call::new(Double(1), reply_to), far.clone()));
+    far.tell(Word::Say("small".to_owned()));
+    network.seconds(1);
+    n2.cut(false);
+    wait_until(|| {
+        network.seconds(1);
+        letters.try_recv().is_ok_and(|(reason, _)| reason == DeadLetterReason::TooLarge)
+    });
+    assert_eq!(said(&heard), "small");
+    assert_eq!(asked.within(LONG).wait(), Ok(2));
+    // The window is known now.
+    let Err(SendError::TooLarge { size, max, .. }) = far.try_tell(large()) else {
+        panic!("it is too large");
+    };
+    assert_eq!(size, 20_004);
+    assert!((1024..16 << 10).contains(&max), "{max}");
+    far.tell(Word::Say("last".to_owned()));
+    assert_eq!(said(&heard), "last");
+    for node in [n1, n2, n3] {
+        assert_eq!(node.end().balance(), 0);
+    }
+}
+
 #[test]
 fn a_node_lets_in_what_it_knows_and_allows() {
     let network = Network::new();
@@ -324,7 +381,7 @@ fn a_node_lets_in_what_it_knows_and_allows() {
     let uid = open.uid();
     n2.actor_at("/user/open").unwrap().stop();
     let letters = letters(&n2);
-    crate::support::wait_until(|| n2.actor_at("/user/open").is_err());
+    wait_until(|| n2.actor_at("/user/open").is_err());
     let (_, again) = echo(&n2, "open");
     assert!(matches!(error("pointsman://demo@n2/user/none"), ResolveError::Refused { .. }));
     // Another incarnation is not reached by the old reference.

@@ -1,6 +1,5 @@
 //! Nodes of one process on one network, by a clock that tests move.
 
-use crate::support::LONG;
 use pointsman::prelude::*;
 use pointsman::remote::{
     ChannelKind, Engine, EngineError, Fabric, Identity, InProcess, Inbound, Node, NodeEvent, Remote,
@@ -11,6 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Longer than anything here takes; reached only by a test that fails.
+pub const LONG: Duration = Duration::from_secs(30);
 
 /// A network whose nodes can be cut off: then they hear nothing.
 #[derive(Clone)]
@@ -168,5 +170,26 @@ impl Inbound for Ears {
     }
     fn no_listener(&self, node: &str, uid: u64) {
         self.inbound.no_listener(node, uid);
+    }
+}
+
+/// Waits for what no event tells.
+#[track_caller]
+pub fn wait_until(mut seen: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !seen() {
+        assert!(began.elapsed() < LONG, "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+/// The text of a panic.
+#[track_caller]
+pub fn panic_of(run: impl FnOnce()) -> String {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    let payload = caught.expect_err("it panics");
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast::<&str>().expect("a text").to_string(),
     }
 }

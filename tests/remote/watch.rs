@@ -1,7 +1,6 @@
 //! Death watch, stops and pills across nodes.
 
-use crate::remote_support::{Network, TestNode, link};
-use crate::support::LONG;
+use crate::network::{LONG, Network, TestNode, link, wait_until};
 use pointsman::Terminated;
 use pointsman::prelude::*;
 use pointsman::remote::{Node, NodeEvent, Policy};
@@ -145,7 +144,7 @@ fn one_that_has_ended_before_is_told_of_without_its_existence() {
     let far = find(&n1, "gone");
     local.stop();
     assert_eq!(notes.recv_timeout(LONG).unwrap(), "stopped");
-    crate::support::wait_until(|| n2.actor_at("/user/gone").is_err());
+    wait_until(|| n2.actor_at("/user/gone").is_err());
     let (watcher, notices) = watcher(&n1);
     watcher.tell(Order::Watch(far));
     let (end, _) = notices.recv_timeout(LONG).unwrap();
@@ -160,7 +159,7 @@ fn a_notice_whose_mark_is_lost_gets_it_by_a_probe() {
     n1.cut(true);
     local.stop();
     assert_eq!(notes.recv_timeout(LONG).unwrap(), "stopped");
-    crate::support::wait_until(|| n2.actor_at("/user/watched").is_err());
+    wait_until(|| n2.actor_at("/user/watched").is_err());
     network.settle();
     n1.cut(false);
     // The notice comes again, and then the mark, before the notice has waited for three seconds.
@@ -245,7 +244,7 @@ fn a_stand_in_that_is_watched_no_more_ends_and_another_watch_makes_one() {
     first.tell(Order::Unwatch(far.clone()));
     done(&first);
     let ends = || {
-        crate::support::wait_until(|| {
+        wait_until(|| {
             network.seconds(1);
             stand_ins(&n1) == 0
         });

@@ -1,6 +1,6 @@
 //! Links between nodes: how they come up, live, and end.
 
-use crate::remote_support::{Network, link, linked};
+use crate::network::{LONG, Network, link, linked};
 use pointsman::prelude::*;
 use pointsman::remote::{
     DownReason, InProcess, Limits, LinkState, Node, NodeError, NodeEvent, OnQuarantine, RefusalReason,
@@ -105,7 +105,7 @@ fn the_action_of_a_node_that_was_declared_down_is_a_setting() {
         assert_eq!(n2.event(), NodeEvent::Quarantined { by: first });
         assert_eq!(n2.remote().uid(), second);
         match action {
-            OnQuarantine::Stop => n2.wait_until_ended(crate::support::LONG).unwrap(),
+            OnQuarantine::Stop => n2.wait_until_ended(LONG).unwrap(),
             _ => {
                 network.seconds(30);
                 n2.no_event();

@@ -1,7 +1,6 @@
 //! The accounts of links: what is refused, late and lost is counted once, and a clean end leaves nothing in doubt.
 
-use crate::remote_support::{Network, TestNode, link};
-use crate::support::{LONG, wait_until};
+use crate::network::{LONG, Network, TestNode, link, wait_until};
 use pointsman::DeadLetterReason;
 use pointsman::ask::{Ask, AskError, RefusedBy};
 use pointsman::prelude::*;

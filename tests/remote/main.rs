@@ -1,0 +1,9 @@
+//! Behaviour of several nodes on a network within this process, one module per subject.
+#![cfg(feature = "remote")]
+
+mod books;
+mod find;
+mod links;
+mod network;
+mod refs;
+mod watch;
