@@ -107,6 +107,7 @@ fn start(nats: &Nats, node: &Identity, inbound: Arc<dyn Inbound>) -> Result<Nats
             inbound: inbound.clone(),
             subjects: subjects.clone(),
             outboxes: VecDeque::new(),
+            wanting: Vec::new(),
             max_frame: 0,
             state: LinkState::default(),
         },
@@ -286,6 +287,8 @@ struct DataOwner {
     subjects: Subjects,
     /// Those that have something, in turns.
     outboxes: VecDeque<PeerOutbox>,
+    /// Those of which senders have told since the last look.
+    wanting: Vec<PeerOutbox>,
     max_frame: usize,
     state: LinkState,
 }
@@ -451,13 +454,15 @@ impl Driver {
     fn take_requests(&mut self, stop: &mut Option<Instant>) {
         let mut requests = self.shared.requests();
         requests.is_woken = false;
-        let outboxes = std::mem::take(&mut requests.outboxes);
+        // Both lists keep their memory, so that a sender that wakes this thread allocates nothing.
+        std::mem::swap(&mut requests.outboxes, &mut self.of_data.wanting);
         let uid = requests.uid.take();
         *stop = requests.stop;
         drop(requests);
-        for outbox in outboxes {
-            if !self.of_data.outboxes.contains(&outbox) {
-                self.of_data.outboxes.push_back(outbox);
+        let DataOwner { outboxes, wanting, .. } = &mut self.of_data;
+        for outbox in wanting.drain(..) {
+            if !outboxes.contains(&outbox) {
+                outboxes.push_back(outbox);
             }
         }
         if let Some(uid) = uid {

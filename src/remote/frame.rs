@@ -9,6 +9,9 @@ pub(crate) const PREFIX_LEN: usize = 24;
 /// The bytes before the first envelope of a batch.
 pub(crate) const HEADER_LEN: usize = 72;
 
+/// The least window of a lane, in bytes.
+pub(crate) const WINDOW_MIN: usize = 9 << 10;
+
 const MAGIC: [u8; 2] = *b"PM";
 pub(crate) const VERSION: u8 = 1;
 

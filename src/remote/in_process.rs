@@ -170,7 +170,9 @@ impl Station {
                 Next::Outbox(outbox) => match outbox.next(FRAME_BYTES_MAX) {
                     // One batch at a time, so that control and other peers have their turn.
                     Some(batch) => {
-                        self.hand_over(network, outbox.peer(), ChannelKind::Batch, batch);
+                        // A copy: the memory goes back to the senders, which need not allocate then.
+                        self.hand_over(network, outbox.peer(), ChannelKind::Batch, batch.clone());
+                        outbox.reuse(batch);
                         lock(&self.outgoing).outboxes.push_back(outbox);
                     }
                     None => network.arrives(1),

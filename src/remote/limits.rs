@@ -1,5 +1,6 @@
 //! The limits of a node: what it takes in, keeps and sends at most.
 
+use crate::remote::frame::WINDOW_MIN;
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
@@ -63,12 +64,12 @@ pub(crate) const FRAME_MAX: usize = 1 << 20;
 /// The bytes of a frame that an envelope alone in it may need besides its body: the header, the place and the ports.
 pub(crate) const FRAME_REST: usize = 8 << 10;
 
-/// The least window of a lane: that of a node which takes the shortest envelopes.
-pub(crate) const WINDOW_MIN: usize = KIB + FRAME_REST;
-
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
+
+// The window of a node that takes the shortest envelopes.
+const _: () = assert!(WINDOW_MIN == KIB + FRAME_REST);
 
 /// Declares the limits: the documentation and name of each, its key in a file, its default, and its bounds.
 macro_rules! limits {

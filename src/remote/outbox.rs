@@ -26,17 +26,13 @@
 //! for the batch.
 
 use crate::remote::batch::{Batch, BatchWriter, Entry, EnvelopeKind, Place, Token};
-use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix};
-use crate::remote::limits::WINDOW_MIN;
+use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix, WINDOW_MIN};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
 
 /// The probes that show a mark again: two come in the time for which a notice waits for its mark.
 const MARK_PROBES: u8 = 2;
-
-/// The batches of a lane whose memory is kept.
-const SPARE_MAX: usize = 4;
 
 /// The bounds of an outbox.
 #[derive(Debug, Clone, Copy)]
@@ -143,6 +139,8 @@ struct Lane {
     batch_bytes: usize,
     /// The memory of batches that were written, for later ones.
     spare: Vec<Vec<u8>>,
+    /// So many of them were not needed since the last look for lanes to probe.
+    unneeded: usize,
     /// Whether no batch but probes was given out since the last look for lanes to probe.
     is_idle: bool,
     needs_probe: bool,
@@ -198,6 +196,7 @@ impl Outbox {
                 window: largest,
                 batch_bytes,
                 spare: Vec::new(),
+                unneeded: 0,
                 is_idle: true,
                 needs_probe: false,
                 given_mark: 0,
@@ -365,7 +364,9 @@ impl Outbox {
         };
         let mut held = lock(lane);
         let is_usual = frame.capacity() <= 2 * self.limits.batch_bytes;
-        if is_usual && held.spare.len() < SPARE_MAX && !held.is_closed {
+        // As many as a full lane has.
+        let max = (self.limits.lane_bytes / self.limits.batch_bytes).saturating_add(1);
+        if is_usual && held.spare.len() < max && !held.is_closed {
             held.spare.push(frame);
         }
     }
@@ -435,6 +436,7 @@ impl Outbox {
     /// has given out more, or a mark, and nothing since the last call, shows its position by an empty batch.
     pub(crate) fn probe(&self, lane: usize, settled_bytes: u64) -> Wake {
         let mut held = self.lane(lane);
+        held.forget_unneeded();
         let was_idle = std::mem::replace(&mut held.is_idle, true);
         if !was_idle || held.is_closed || held.next.offset <= settled_bytes && held.mark_probes == 0 {
             return Wake::NotNeeded;
@@ -529,6 +531,7 @@ impl Lane {
     fn seal(&mut self) {
         // Without a batch that came back, the next one is as large as this one.
         let memory = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.open.len()));
+        self.unneeded = self.unneeded.min(self.spare.len());
         let open = std::mem::replace(&mut self.open, BatchWriter::within(memory));
         let (envelopes, frame) = (open.envelopes(), open.into_frame());
         self.open_number += 1;
@@ -537,6 +540,13 @@ impl Lane {
         self.shown_mark = self.mark;
         let messages = std::mem::take(&mut self.open_messages);
         self.sealed.push_back(Sealed { frame, envelopes, messages, mark: self.mark, fence: self.fence });
+    }
+
+    /// Frees the memory that no batch has needed since the last call, so that what a flood has left goes back.
+    fn forget_unneeded(&mut self) {
+        let needed = self.spare.len() - self.unneeded.min(self.spare.len());
+        self.spare.truncate(needed);
+        self.unneeded = needed;
     }
 
     /// Whether the open batch has something to tell.
@@ -597,13 +607,26 @@ mod tests {
         let third = next();
         assert_eq!((third.as_ptr(), second.as_ptr() == address), (address, false));
         assert_eq!(read(&third).1, [vec![1; 90]]);
-        // No more than a few, none that is larger than usual, and none after the end.
-        for _ in 0..2 * SPARE_MAX {
+        // No more than a full lane has, none that is larger than usual, and none after the end.
+        for _ in 0..100 {
             let mut batch = third.clone();
             batch.reserve(100);
             outbox.reuse(batch);
         }
-        assert_eq!(outbox.lane(0).spare.len(), SPARE_MAX);
+        let max = LIMITS.lane_bytes / LIMITS.batch_bytes + 1;
+        assert_eq!(outbox.lane(0).spare.len(), max);
+        // What was not needed between two looks is freed.
+        let _ = outbox.probe(0, 0);
+        let _ = outbox.probe(0, 0);
+        assert_eq!(outbox.lane(0).spare.len(), 0);
+        for _ in 0..max {
+            outbox.reuse(third.clone());
+        }
+        let _ = outbox.probe(0, 0);
+        drop(next());
+        drop(next());
+        let _ = outbox.probe(0, 0);
+        assert_eq!(outbox.lane(0).spare.len(), 0);
         let mut large = third;
         large.reserve(3 * LIMITS.batch_bytes);
         outbox.lane(0).spare.clear();
