@@ -23,6 +23,13 @@ impl Recorder {
         logs.last_mut().expect("it has one").events.push(event);
     }
 
+    /// Notes an event in the log of an earlier UID of the node, or of that which it has now.
+    pub fn note_of(&self, start: Start, event: Event) {
+        let mut logs = self.0.lock().expect("as above");
+        let log = logs.iter_mut().find(|log| log.start == start);
+        log.expect("the node has had it").events.push(event);
+    }
+
     /// The UID that the node has now.
     pub fn start(&self) -> Start {
         self.0.lock().expect("as above").last().expect("as above").start

@@ -1,6 +1,7 @@
 //! Nodes of a cluster, simulated by seed and virtual time, and the checker of their histories.
 #![cfg(feature = "remote")]
 
+mod accounts;
 mod checker;
 mod checker_faults;
 mod cluster;
