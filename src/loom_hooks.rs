@@ -18,12 +18,13 @@ pub mod mailbox {
     pub use crate::mailbox::system_queue::Position;
     pub use crate::mailbox::{bounded, kind, priority};
 }
+pub use crate::core::elsewhere::EndElsewhere;
 pub use crate::core::ledger::Counters;
 pub use crate::group::key_table::GroupKeyTable as KeyTable;
 pub use crate::measure::buckets;
 pub use crate::measure::watch_pause::WatchPauses;
 pub use crate::net::readiness;
-pub use crate::remote::{batch, far_state, far_table, outbox, ports};
+pub use crate::remote::{batch, far_state, far_table, outbox, ports, stand_ins};
 pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
 pub use crate::scheduler::current::{blocking, on_worker};
 pub use crate::scheduler::error::JoinError;

@@ -19,10 +19,8 @@ use crate::remote::far_state::{FarLook, FarState};
 use crate::remote::far_table::{FarKey, Interned};
 use crate::remote::link::Link;
 use crate::remote::outbox::EntryMemory;
-use crate::remote::stand_in::StandInRef;
+use crate::remote::stand_ins::Slot;
 use crate::remote::wire::{Wire, wire_id};
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, lock};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -37,10 +35,7 @@ pub(crate) struct Far {
     lane: usize,
     memory: EntryMemory,
     pub(crate) state: FarState,
-    /// Made when the actor is watched or stopped, and gone when nothing needs it.
-    pub(super) stand_in: Mutex<Option<StandInRef>>,
-    /// Whether the peer has been told to watch it for this node.
-    is_watched: AtomicBool,
+    pub(super) slot: Slot<AnyActorRef>,
 }
 
 impl Far {
@@ -58,17 +53,6 @@ impl Far {
 
     pub(super) fn memory(&self) -> &EntryMemory {
         &self.memory
-    }
-
-    /// Notes whether the actor is watched. Returns whether it was before.
-    pub(super) fn set_watched(&self, is_watched: bool) -> bool {
-        // Ordering: Relaxed; it is read and written with the lock of the link's stand-ins held.
-        self.is_watched.swap(is_watched, Ordering::Relaxed)
-    }
-
-    pub(super) fn is_watched(&self) -> bool {
-        // Ordering: Relaxed; see `set_watched`.
-        self.is_watched.load(Ordering::Relaxed)
     }
 
     /// The message that begins or ends a watch.
@@ -202,7 +186,7 @@ impl Interned for InternedFar {
 
     fn is_alone(&self) -> bool {
         // A stand-in has a reference, too.
-        lock(&self.far.stand_in).is_none() && self.reference.is_only_reference()
+        !self.far.slot.has_stand_in() && self.reference.is_only_reference()
     }
 }
 
@@ -220,9 +204,8 @@ impl Link {
                 state.end();
             }
             let (lane, memory) = (self.lane_of(path), EntryMemory::default());
-            let (stand_in, is_watched) = (Mutex::new(None), AtomicBool::new(false));
             let (link, path) = (self.clone(), path.into());
-            let far = Arc::new(Far { link, path, uid, type_id, lane, memory, state, stand_in, is_watched });
+            let far = Arc::new(Far { link, path, uid, type_id, lane, memory, state, slot: Slot::new() });
             let system = self.hub.system().map(SystemRef::new);
             let recipient = FarRecipient::<M> { far: far.clone(), system, message: PhantomData };
             InternedFar { far, reference: Box::new(ActorRef::to_own_recipient(recipient)) }

@@ -7,6 +7,7 @@ use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
 use crate::remote::data_gate::DataGate;
+use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
 use crate::remote::frame::{Position, Prefix};
@@ -22,7 +23,7 @@ use crate::remote::ports::PortsFull;
 use crate::remote::refusals::RefusalCounters;
 use crate::remote::refused::Refused;
 use crate::remote::reply_ports::{ExportedPort, ImportedPort};
-use crate::remote::stand_in::StandIns;
+use crate::remote::stand_ins::StandIns;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::collections::VecDeque;
@@ -54,7 +55,7 @@ pub(crate) struct Link {
     /// The references to actors of the peer.
     pub(crate) fars: FarTable<InternedFar>,
     /// The actors of the peer that have stand-ins.
-    pub(super) stand_ins: Mutex<StandIns>,
+    pub(super) stand_ins: StandIns<Far>,
     /// The actor that watches actors here for the peer.
     watcher: Mutex<Option<AnyActorRef>>,
     /// The ports of the peer that are not answered, and whether their askers wait.
@@ -129,7 +130,7 @@ impl Link {
             active: OnceLock::new(),
             lane_actors: Mutex::default(),
             fars: FarTable::new(),
-            stand_ins: Mutex::default(),
+            stand_ins: StandIns::new(),
             watcher: Mutex::default(),
             imports: Mutex::default(),
             port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),

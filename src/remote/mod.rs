@@ -26,7 +26,7 @@
 //! - `hub.rs`, `hub_settings.rs`: the associations of a node, and all that comes in.
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
 //! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
-//! - `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
+//! - `stand_ins.rs`, `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
 //! - `resolving.rs`, `far_selection.rs`, `far_identify.rs`: how an actor is found by its path, and how several are.
 //! - `node_event.rs`, `link_report.rs`, `refusals.rs`, `log_limit.rs`: what a node tells of itself, and how often it logs.
 
@@ -111,6 +111,7 @@ pub(crate) mod resolving; // the request for a reference by its path
 pub(crate) mod far_selection; // what a path or pattern selects at another node
 #[cfg(feature = "remote")]
 pub(crate) mod far_identify; // the request to actors elsewhere for their references
+pub(crate) mod stand_ins; // the stand-ins of a link, each of which ends once
 #[cfg(feature = "remote")]
 pub(crate) mod stand_in; // the cell that is watched in the place of an actor elsewhere
 #[cfg(feature = "remote")]

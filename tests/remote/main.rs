@@ -6,4 +6,6 @@ mod find;
 mod links;
 mod network;
 mod refs;
+#[cfg(feature = "macros")]
+mod routers;
 mod watch;

@@ -14,6 +14,7 @@ mod per_thread;
 mod ports;
 mod reclaim;
 mod slabs;
+mod stand_in_end;
 #[path = "../support/mod.rs"]
 mod support;
 mod watch_pause;
