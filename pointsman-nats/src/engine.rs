@@ -48,6 +48,22 @@ impl Engine for Nats {
     /// # Errors
     ///
     /// An [`EngineError`] whose source is a [`SettingsError`].
+    fn configure(&mut self, section: &str, toml: &str) -> Result<(), EngineError> {
+        if section != "nats" {
+            return Err(EngineError::new(format!(
+                "`[remote.{section}]` is not for the engine of pointsman-nats"
+            )));
+        }
+        let table = toml.parse().map_err(|error: toml::de::Error| {
+            EngineError::new(SettingsError::Syntax { why: error.to_string() })
+        })?;
+        *self = self.clone().with_table(&table).map_err(EngineError::new)?;
+        Ok(())
+    }
+
+    /// # Errors
+    ///
+    /// An [`EngineError`] whose source is a [`SettingsError`].
     fn start(
         self: Box<Self>,
         node: &Identity,

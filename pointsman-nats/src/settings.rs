@@ -288,6 +288,24 @@ pub struct Nats {
 }
 
 impl Nats {
+    /// Names no server: the section `[remote.nats]` of the system's configuration does.
+    ///
+    /// ```
+    /// use pointsman::System;
+    /// use pointsman::remote::Node;
+    /// use pointsman_nats::Nats;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let file = "[remote]\nnode = 'n1'\n[remote.nats]\nservers = ['nats://127.0.0.1:4222']";
+    /// let node = Node::new("unnamed").engine(Nats::configured());
+    /// let system = System::builder("demo").node(node).config(file)?.build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn configured() -> Self {
+        Self::servers([] as [&str; 0])
+    }
+
     /// Names the servers, each as `nats://HOST:PORT` or `tls://HOST:PORT`, with `USER:PASSWORD@` before the host if the
     /// server knows users by passwords. Wrong addresses are an error when the node starts.
     pub fn servers(servers: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -341,7 +359,14 @@ impl Nats {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn of_table(table: &toml::Table) -> Result<Self, SettingsError> {
-        let mut nats = Self::servers([] as [&str; 0]);
+        let nats = Self::configured().with_table(table)?;
+        nats.addresses()?;
+        Ok(nats)
+    }
+
+    /// These settings, as far as the table has no others.
+    pub(crate) fn with_table(self, table: &toml::Table) -> Result<Self, SettingsError> {
+        let mut nats = self;
         for (key, value) in table {
             let Some(key) = KEYS.iter().copied().find(|known| known == key) else {
                 return Err(SettingsError::UnknownKey { key: key.clone() });
@@ -364,13 +389,13 @@ impl Nats {
                 _ => nats.insecure = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             }
         }
-        nats.addresses()?;
         Ok(nats)
     }
 
-    /// Reads the section `[remote.nats]` of a whole configuration file. The other sections are for
-    /// [`SystemBuilder::config`](https://docs.rs/pointsman/latest/pointsman/struct.SystemBuilder.html#method.config), which
-    /// passes over this one.
+    /// Reads the section `[remote.nats]` of a whole configuration file, for programs that use it without a system. A system
+    /// that has the file by
+    /// [`SystemBuilder::config`](https://docs.rs/pointsman/latest/pointsman/struct.SystemBuilder.html#method.config) gives the
+    /// section to its engine itself: see [`configured`](Self::configured).
     ///
     /// # Errors
     ///
@@ -448,6 +473,26 @@ mod tests {
         let with_login = parsed("nats://n%31:p%40%3a@localhost");
         assert_eq!((with_login.user.as_deref(), with_login.password.as_deref()), (Some("n1"), Some("p@:")));
         assert_eq!(format!("{with_login:?}"), "nats://localhost:4222", "a password is not shown");
+    }
+
+    #[test]
+    fn keys_of_a_file_come_before_those_of_the_code() {
+        let table = "servers = ['nats://b:1']\ninsecure = true".parse().unwrap();
+        let nats = Nats::servers(["nats://a:1"]).ca("ca.pem").with_table(&table);
+        assert_eq!(nats, Ok(Nats::servers(["nats://b:1"]).ca("ca.pem").insecure(true)));
+        use pointsman::remote::Engine;
+        let mut nats = Nats::servers(["nats://a:1"]);
+        assert!(nats.configure("nats", "servers = ['nats://c:1']").is_ok());
+        assert_eq!(nats, Nats::servers(["nats://c:1"]));
+        for (section, toml, expected) in [
+            ("nats", "server = 1", "unknown key `server`"),
+            ("nats", "servers", "no TOML"),
+            ("other", "", "`[remote.other]`"),
+        ] {
+            let said = nats.configure(section, toml).expect_err(toml).to_string();
+            assert!(said.contains(expected), "{said}");
+            assert_eq!(nats, Nats::servers(["nats://c:1"]), "it is as before");
+        }
     }
 
     #[test]

@@ -16,6 +16,22 @@ use std::time::Duration;
 /// - it calls [`Inbound`] from threads of its own, **never from inside** [`start`](Self::start), [`Fabric::publish`],
 ///   [`Fabric::wants_out`] or [`Fabric::set_uid`]: the caller holds locks that `Inbound` takes, so the call would wait for itself.
 pub trait Engine: Send + 'static {
+    /// Takes the settings that the configuration of the system has for an engine: the section `[remote.<section>]` (`nats`), as
+    /// TOML without its head. They come before those that the code gives. Called before [`start`](Self::start), if the
+    /// section is there and not empty.
+    ///
+    /// # Errors
+    ///
+    /// An [`EngineError`] names the key that cannot be used. An engine that does not implement this refuses each section, so
+    /// that settings for another engine are not passed over in silence.
+    fn configure(&mut self, section: &str, toml: &str) -> Result<(), EngineError> {
+        let _ = toml;
+        Err(EngineError::new(format!(
+            "the configuration has a section `[remote.{section}]`, and this engine has no such settings: take the section out, or \
+             give the node the engine that it is for"
+        )))
+    }
+
     /// Begins to carry frames of this node. A server that cannot be reached now is no error: the engine tries again, and
     /// tells [`Inbound::up`] when it is connected.
     ///

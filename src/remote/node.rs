@@ -58,6 +58,9 @@ pub struct Node {
     association: AssociationSettings,
     on_quarantine: OnQuarantine,
     lanes: u8,
+    /// The settings of the engine that a file has given, as TOML.
+    #[cfg(feature = "config")]
+    nats: toml::Table,
 }
 
 /// A node that was checked.
@@ -84,6 +87,8 @@ impl Node {
             association: AssociationSettings::default(),
             on_quarantine: OnQuarantine::default(),
             lanes: cores.min(LANES_DEFAULT_MAX) as u8,
+            #[cfg(feature = "config")]
+            nats: toml::Table::new(),
         }
     }
 
@@ -164,14 +169,14 @@ impl Node {
             detector: DetectorKeys::of(&self.association),
             limits: self.limits,
             policy: self.policy.clone(),
-            nats: toml::Table::new(),
+            nats: self.nats.clone(),
         }
     }
 
     /// Takes the settings as a file has changed them.
     #[cfg(feature = "config")]
     pub(crate) fn with_settings(mut self, settings: RemoteSettings) -> Self {
-        let RemoteSettings { node, cluster, roles, lanes, on_quarantine, detector, limits, policy, nats: _ } =
+        let RemoteSettings { node, cluster, roles, lanes, on_quarantine, detector, limits, policy, nats } =
             settings;
         self.name = node.unwrap_or(self.name);
         self.cluster = cluster.unwrap_or(self.cluster);
@@ -179,7 +184,7 @@ impl Node {
         self.lanes = lanes.unwrap_or(self.lanes);
         self.on_quarantine = on_quarantine.unwrap_or(self.on_quarantine);
         self.association = detector.settings(self.association);
-        Self { limits, policy, ..self }
+        Self { limits, policy, nats, ..self }
     }
 
     /// The name, for errors.
@@ -211,7 +216,15 @@ impl Node {
         limits.check().map_err(NodeError::Limits)?;
         self.policy.check().map_err(NodeError::Policy)?;
         let engine = self.engine.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let engine = engine.ok_or(NodeError::NoEngine)?;
+        #[cfg_attr(
+            not(feature = "config"),
+            expect(unused_mut, reason = "without files there are no settings")
+        )]
+        let mut engine = engine.ok_or(NodeError::NoEngine)?;
+        #[cfg(feature = "config")]
+        if !self.nats.is_empty() {
+            engine.configure("nats", &self.nats.to_string()).map_err(NodeError::Engine)?;
+        }
         let settings = HubSettings {
             name: NodeName { system: system.to_owned(), node: name, cluster, roles },
             association,

@@ -148,6 +148,18 @@ fn a_second_node_of_one_name_is_refused_while_the_first_one_lives() {
     );
 }
 
+#[cfg(feature = "config")]
+#[test]
+fn settings_for_another_engine_are_refused_and_not_passed_over() {
+    let file = "[remote.nats]\nservers = ['nats://127.0.0.1:4222']";
+    let node = Node::new("n1").engine(InProcess::new());
+    let builder = System::builder("demo").node(node).config(file).expect("a sound file");
+    let text = builder.build().map(drop).expect_err("it is refused").to_string();
+    assert!(text.contains("`[remote.nats]`") && text.contains("take the section out"), "{text}");
+    let empty = System::builder("demo").node(Node::new("n1").engine(InProcess::new()));
+    assert!(empty.config("[remote.nats]").expect("a sound file").build().is_ok());
+}
+
 fn fault(node: Node) -> (String, NodeError) {
     let error = System::builder("demo").node(node).build().map(drop).expect_err("it is refused");
     let text = error.to_string();

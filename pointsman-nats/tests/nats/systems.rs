@@ -152,8 +152,7 @@ fn a_configuration_names_the_node_and_the_servers() {
     let Some(server) = server_or_skip(DevServer::start) else { return };
     let n2 = TestSystem::start(Nats::servers([server.url()]), "n2");
     let file = format!("[remote]\nnode = 'n7'\n[remote.nats]\nservers = ['{}']\n", server.url());
-    let engine = Nats::of_config(&file).expect("the section is right");
-    let node = Node::new("unnamed").engine(engine).message::<Work>();
+    let node = Node::new("unnamed").engine(Nats::configured()).message::<Work>();
     let builder = System::builder("demo").node(node).config(&file).expect("the file is right");
     let n7 = builder.build().expect("a sound node");
     assert_eq!(n7.remote().expect("it is a node").node(), "n7");
