@@ -158,6 +158,7 @@ struct Bounded<'a> {
 impl Flavor for Bounded<'_> {
     type Output = usize;
 
+    #[inline]
     fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
         self.size = self.size.saturating_add(data.len());
         if self.size <= self.max {
@@ -166,8 +167,13 @@ impl Flavor for Bounded<'_> {
         Ok(())
     }
 
+    #[inline]
     fn try_push(&mut self, data: u8) -> postcard::Result<()> {
-        self.try_extend(&[data])
+        self.size = self.size.saturating_add(1);
+        if self.size <= self.max {
+            self.to.push(data);
+        }
+        Ok(())
     }
 
     fn finalize(self) -> postcard::Result<usize> {

@@ -1,8 +1,8 @@
 //! Messages and asks between two nodes over a NATS server on this machine, beside raw NATS by the same codec, and the floor of
 //! the machine: round trips and bytes over loopback without any server.
 //!
-//! `cargo run --release --manifest-path benches/remote/Cargo.toml [-- --rounds N]` needs `nats-server` (a Debian package). The
-//! rounds are interleaved: each measures every row once. A figure is the median of the rounds, and the range of all stands behind
+//! `cargo run --release --manifest-path benches/remote/Cargo.toml [-- --rounds N | --tells N]` needs `nats-server` (a Debian package). The
+//! rounds are interleaved: each measures every row once. `--tells` sends tells alone, for a profile. A figure is the median of the rounds, and the range of all stands behind
 //! it. A ratio is that of the medians of one run.
 
 mod floor;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The messages of a row of tells. Their bytes in a raw message fit into what a server keeps for a slow receiver.
 pub const TELLS: u64 = 300_000;
+/// The tells of which the processor time is taken. They fit into what may wait for a peer.
+pub const TIMED: u64 = 20_000;
 /// The bytes of a message.
 pub const MESSAGE: usize = 64;
 /// The batches of raw NATS, as large as those of a node.
@@ -53,19 +55,28 @@ pub fn p50(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e6
 }
 
-fn rounds() -> Result<usize, Box<dyn Error>> {
+/// The rounds, and whether they have the tells alone, for a profile.
+fn arguments() -> Result<(usize, bool), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Ok(5),
-        ["--rounds", count] => Ok(count.parse::<std::num::NonZeroUsize>()?.get()),
-        _ => Err("usage: remote [--rounds N]".into()),
-    }
+    let (count, is_tells) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => return Ok((5, false)),
+        ["--rounds", count] => (count, false),
+        ["--tells", count] => (count, true),
+        _ => return Err("usage: remote [--rounds N | --tells N]".into()),
+    };
+    Ok((count.parse::<std::num::NonZeroUsize>()?.get(), is_tells))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rounds = rounds()?;
+    let (rounds, is_tells) = arguments()?;
     let server = DevServer::start()?;
     let nodes = Nodes::start(&server)?;
+    if is_tells {
+        for _ in 0..rounds {
+            println!("{:.2} M/s", nodes.tells()? / 1e6);
+        }
+        return nodes.end();
+    }
     let mut rows = [
         ("tells", "M/s"),
         ("raw messages", "M/s"),
@@ -73,6 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("ask", "µs"),
         ("raw request", "µs"),
         ("asks, 100 outstanding", "k/s"),
+        ("tells of two threads", "M/s"),
+        ("processor time of a tell on its sender's thread", "ns"),
         ("loopback round trip", "µs"),
         ("loopback bytes", "MB/s"),
     ]
@@ -85,6 +98,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             nodes.ask()?,
             raw::request(&server)?,
             nodes.asks_beside()? / 1e3,
+            nodes.tells_of_two()? / 1e6,
+            nodes.time_of_a_tell()?,
             floor::round_trip()?,
             floor::bytes()? / 1e6,
         ];
@@ -93,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows.iter_mut().zip(figures).for_each(|(row, figure)| row.values.push(figure));
         }
     }
-    let [tells, messages, batches, ask, request, beside, ..] = &rows;
+    let [tells, messages, batches, ask, request, beside, of_two, ..] = &rows;
     let bytes = tells.median() * MESSAGE as f64;
     let one = 1e3 / ask.median();
     println!("| figure | nodes | raw NATS | ratio | target |\n|---|---|---|---|---|");
@@ -106,7 +121,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             "at least 0.7",
         ),
         (
-            "the same in bytes, beside 16 KiB batches",
+            "the same by two threads to two actors",
+            of_two.text(),
+            messages.text(),
+            of_two.median() / messages.median(),
+            "at least 0.7",
+        ),
+        (
+            "tells of one thread in bytes, beside 16 KiB batches",
             format!("{bytes:.0} MB/s"),
             batches.text(),
             bytes / batches.median(),
@@ -130,7 +152,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("| {name} | {ours} | {theirs} | {ratio:.2} | {target} |");
     }
     println!();
-    for row in &rows[6..] {
+    println!("{}: {} (target: at most 150)", rows[7].name, rows[7].text());
+    for row in &rows[8..] {
         println!("floor: {}: {}", row.name, row.text());
     }
     nodes.end()

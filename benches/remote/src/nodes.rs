@@ -1,10 +1,11 @@
 //! Two nodes in this process, over a server.
 
-use crate::{MESSAGE, OUTSTANDING, REQUESTS, REQUESTS_BESIDE, TELLS, p50};
+use crate::{MESSAGE, OUTSTANDING, REQUESTS, REQUESTS_BESIDE, TELLS, TIMED, p50};
 use pointsman::ask::Ask;
 use pointsman::prelude::*;
 use pointsman::remote::{Node, Policy, Wire};
 use pointsman_nats::{DevServer, Nats};
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -15,8 +16,9 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// As many bytes as a raw message has: eight of the number, and a text with its length before it.
-const TEXT: usize = MESSAGE - 9;
+/// As many bytes as a raw message has: the number of the variant, that of the note (as a varint, mostly three bytes), and a text with its
+/// length before it.
+const TEXT: usize = MESSAGE - 5;
 
 #[derive(Serialize, Deserialize)]
 struct Double(u64);
@@ -28,7 +30,7 @@ impl Request for Double {
 #[derive(Message, Wire, Serialize, Deserialize)]
 #[wire(name = "bench.Work", version = 1)]
 enum Work {
-    Note([u8; 8], #[serde(with = "text")] [u8; TEXT]),
+    Note(u64, #[serde(with = "text")] [u8; TEXT]),
     Double(Call<Double>),
 }
 
@@ -70,7 +72,7 @@ impl Actor for Worker {
     fn receive(&mut self, work: Work, _: &mut Context<Work>) -> HandlerResult {
         match work {
             Work::Note(number, _) => {
-                if u64::from_le_bytes(number) != self.next {
+                if number != self.next {
                     return Err(Failure::msg("a note is missing, or comes late"));
                 }
                 self.next += 1;
@@ -82,47 +84,102 @@ impl Actor for Worker {
     }
 }
 
-/// Two nodes, and a reference from the first one to the worker of the second.
-pub struct Nodes {
-    n1: System,
-    n2: System,
-    far: ActorRef<Work>,
+/// A worker of the second node, as the first one has it.
+struct Far {
+    worker: ActorRef<Work>,
     handled: Arc<AtomicU64>,
 }
 
-impl Nodes {
-    pub fn start(server: &DevServer) -> Result<Self, Box<dyn Error>> {
-        let start = |name| {
-            let policy = Policy::closed().allow_path("/user/worker");
-            let node = Node::new(name).engine(Nats::servers([server.url()])).message::<Work>().policy(policy);
-            System::builder("bench").node(node).build()
-        };
-        let (n1, n2) = (start("n1")?, start("n2")?);
-        let handled = Arc::new(AtomicU64::new(0));
-        let count = handled.clone();
-        n2.actor("worker").spawn(move || Worker { next: 0, handled: count.clone() })?;
-        let far = n1.resolve::<Work>("pointsman://bench@n2/user/worker", LONG).wait()?;
-        Ok(Self { n1, n2, far, handled })
-    }
+/// Two nodes, and references from the first one to two workers of the second.
+pub struct Nodes {
+    n1: System,
+    n2: System,
+    workers: [Far; 2],
+}
 
-    /// The tells that are handled in a second.
-    pub fn tells(&self) -> Result<f64, Box<dyn Error>> {
-        let (first, began) = (self.handled.load(Ordering::Relaxed), Instant::now());
-        for number in first..first + TELLS {
-            let mut note = Work::Note(number.to_le_bytes(), [7; TEXT]);
+/// The processor time of this thread so far, in nanoseconds.
+fn thread_time() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+impl Far {
+    /// Sends so many notes, as fast as the link takes them.
+    fn send(&self, count: u64) {
+        let first = self.handled.load(Ordering::Relaxed);
+        for number in first..first + count {
+            let mut note = Work::Note(number, [7; TEXT]);
             // A full link: the receiver is slower.
-            while let Err(error) = self.far.try_tell(note) {
+            while let Err(error) = self.worker.try_tell(note) {
                 note = error.into_inner();
                 thread::yield_now();
             }
         }
-        while self.handled.load(Ordering::Relaxed) < first + TELLS {
+    }
+
+    fn wait(&self, handled: u64) -> Result<(), Box<dyn Error>> {
+        let began = Instant::now();
+        while self.handled.load(Ordering::Relaxed) < handled {
             if began.elapsed() > LONG {
                 return Err("tells are missing".into());
             }
             thread::yield_now();
         }
+        Ok(())
+    }
+}
+
+impl Nodes {
+    pub fn start(server: &DevServer) -> Result<Self, Box<dyn Error>> {
+        let start = |name| {
+            let policy = Policy::closed().allow_path("/user/*");
+            let node = Node::new(name).engine(Nats::servers([server.url()])).message::<Work>().policy(policy);
+            System::builder("bench").node(node).build()
+        };
+        let (n1, n2) = (start("n1")?, start("n2")?);
+        let worker = |name: &str| -> Result<Far, Box<dyn Error>> {
+            let handled = Arc::new(AtomicU64::new(0));
+            let count = handled.clone();
+            n2.actor(name).spawn(move || Worker { next: 0, handled: count.clone() })?;
+            let worker = n1.resolve::<Work>(&format!("pointsman://bench@n2/user/{name}"), LONG).wait()?;
+            Ok(Far { worker, handled })
+        };
+        let workers = [worker("first")?, worker("second")?];
+        Ok(Self { n1, n2, workers })
+    }
+
+    /// The tells that are handled in a second.
+    pub fn tells(&self) -> Result<f64, Box<dyn Error>> {
+        let far = &self.workers[0];
+        let (first, began) = (far.handled.load(Ordering::Relaxed), Instant::now());
+        far.send(TELLS);
+        far.wait(first + TELLS)?;
         Ok(TELLS as f64 / began.elapsed().as_secs_f64())
+    }
+
+    /// The same by two threads, each to a worker of its own.
+    pub fn tells_of_two(&self) -> Result<f64, Box<dyn Error>> {
+        let first = self.workers.each_ref().map(|far| far.handled.load(Ordering::Relaxed));
+        let began = Instant::now();
+        thread::scope(|scope| {
+            for far in &self.workers {
+                scope.spawn(|| far.send(TELLS / 2));
+            }
+        });
+        for (far, first) in self.workers.iter().zip(first) {
+            far.wait(first + TELLS / 2)?;
+        }
+        Ok(TELLS as f64 / began.elapsed().as_secs_f64())
+    }
+
+    /// The processor time of a tell on the sender's thread, in nanoseconds. So few are sent that the link is never full.
+    pub fn time_of_a_tell(&self) -> Result<f64, Box<dyn Error>> {
+        let far = &self.workers[0];
+        let (first, began) = (far.handled.load(Ordering::Relaxed), thread_time());
+        far.send(TIMED);
+        let time = thread_time() - began;
+        far.wait(first + TIMED)?;
+        Ok(time / TIMED as f64)
     }
 
     /// The median of asks, one outstanding, in microseconds.
@@ -130,7 +187,7 @@ impl Nodes {
         let mut times = Vec::new();
         for number in 0..REQUESTS as u64 {
             let began = Instant::now();
-            let answer = self.far.ask(Double(number)).within(LONG).wait()?;
+            let answer = self.workers[0].worker.ask(Double(number)).within(LONG).wait()?;
             times.push(began.elapsed());
             assert_eq!(answer, 2 * number);
         }
@@ -145,7 +202,7 @@ impl Nodes {
             if outstanding.len() == OUTSTANDING {
                 outstanding.pop_front().map(Ask::wait).transpose()?;
             }
-            outstanding.push_back(self.far.ask(Double(number)).within(LONG));
+            outstanding.push_back(self.workers[0].worker.ask(Double(number)).within(LONG));
         }
         for ask in outstanding {
             ask.wait()?;
