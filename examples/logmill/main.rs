@@ -42,7 +42,7 @@
 //!
 //! # Reading order
 //!
-//! `mill.rs` (the stages and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
+//! `mill.rs` (the whole), `reception.rs` and `pipeline.rs` (its two halves and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
 //! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; then what knows nothing of actors: `framing.rs`
 //! (RFC 6587), `record.rs`, `rfc5424.rs`, `rfc3164.rs`, `calendar.rs`.
 
@@ -54,6 +54,8 @@ mod feed;
 mod framing;
 mod host;
 mod mill;
+mod pipeline;
+mod reception;
 mod record;
 mod rfc3164;
 mod rfc5424;
