@@ -16,6 +16,18 @@
 //! logger --tcp --server 127.0.0.1 --port 5140 --octet-count hello
 //! ```
 //!
+//! Over two nodes, n1 reads the lines and n2 has all stages behind the entrance:
+//!
+//! ```text
+//!   n1: socket ─▶ receiver ─▶▒▒ entrance ─▶ forwarder ──── lines ────▶ n2: unpacker ─▶ parsers ─▶ … ─▶ sinks ─▶ files
+//!                                 ▲            │ ▲                          │
+//!                                 └── places ──┘ └──────── receipts ────────┘
+//!
+//! nats-server -a 127.0.0.1 &
+//! cargo run --release --example logmill -- --node n2 --out /var/log/mill &
+//! cargo run --release --example logmill -- --node n1 --listen 127.0.0.1:5140
+//! ```
+//!
 //! # What it shows
 //!
 //! - **Each line is accounted for**, by a ticket that goes with it through all stages (`books.rs`): it is
@@ -30,6 +42,12 @@
 //!   that is its sender's: syslog over TCP has no acknowledgement.
 //! - **A full disk** makes everything wait, and goes on where it stopped.
 //!
+//! - **A node that is killed** costs the lines that were under way to it, and no others (`forwarder.rs`). Tickets do not leave
+//!   n1: it keeps each line until n2 tells by a receipt what became of it. When n2 goes before, the line is *in doubt*: it may
+//!   be in a file, so n1 counts it and does not send it again. Lines in doubt have places, so there are no more of them than
+//!   `--in-flight` for each end of n2. All others wait at n1, and their senders with them, until n2 is there again
+//!   (`forwarding_books.rs` has the table).
+//!
 //! A line is written when the operating system has it; nothing here survives a crash of the machine. Lines have at most
 //! `--line-max` bytes, 64 KiB unless said otherwise: what is longer is cut there and kept as unparsable.
 //!
@@ -43,7 +61,8 @@
 //! # Reading order
 //!
 //! `mill.rs` (the whole), `reception.rs` and `pipeline.rs` (its two halves and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
-//! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; then what knows nothing of actors: `framing.rs`
+//! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; for two nodes `shipment.rs` (what
+//! crosses), `forwarder.rs`, `reading_node.rs`, and at the other end `unpacker.rs`, `receipts.rs`, `writing_node.rs`; then what knows nothing of actors: `framing.rs`
 //! (RFC 6587), `record.rs`, `rfc5424.rs`, `rfc3164.rs`, `calendar.rs`.
 
 mod books;
