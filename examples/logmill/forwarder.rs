@@ -93,12 +93,13 @@ impl Forwarder {
         Ok(ctx.pipe_to_self(found, ForwarderMsg::Found)?)
     }
 
-    /// Forgets an actor of the other node, unless another one has been found meanwhile.
-    fn forget(&mut self, to: &ActorRef<ToMill>, ctx: &mut Context<ForwarderMsg>) {
-        if self.to.as_ref() == Some(to) {
-            self.to = None;
+    /// Forgets an actor of the other node, and looks for another one. Returns false if that was done before.
+    fn forget(&mut self, to: &ActorRef<ToMill>, ctx: &mut Context<ForwarderMsg>) -> bool {
+        let is_known = self.to.take_if(|known| known == to).is_some();
+        if is_known {
             ctx.after(LOOK_AGAIN_AFTER, ForwarderMsg::Look);
         }
+        is_known
     }
 
     /// Sends lines that wait, in as many messages as may be under way.
@@ -138,16 +139,17 @@ impl Forwarder {
         match outcome {
             Ok(receipt) => settle(lines, &receipt),
             Err(error) if was_refused(&error) => {
-                eprintln!("logmill: {} lines are to be sent again: {error}", lines.len());
                 self.books.sent_again.add(lines.len() as u64);
                 lines.into_iter().rev().for_each(|line| self.waiting.push_front(line));
-                self.forget(&to, ctx);
+                if self.forget(&to, ctx) {
+                    eprintln!("logmill: lines came back and are sent again: {error}");
+                }
             }
             Err(error) => {
-                eprintln!("logmill: {} lines are in doubt: {error}", lines.len());
                 if self.doubted.as_ref() != Some(&to) {
                     self.doubted = Some(to.clone());
                     self.books.ends.add(1);
+                    eprintln!("logmill: the lines under way are in doubt: {error}");
                 }
                 lines.into_iter().for_each(|line| line.ticket.settle(Fate::InDoubt));
                 self.forget(&to, ctx);

@@ -43,7 +43,8 @@ impl fmt::Display for ForwardingBooks {
         let Books { read, written, panicked, lost, handed_back, in_doubt, .. } = &*self.lines;
         let Books { connections, bytes, empty, waits, .. } = &*self.lines;
         let (ends, window, most) = (self.ends.get(), self.window, self.in_doubt_max());
-        let bound = format!("at most {most}: a window of {window} lines for each of {ends} ends");
+        let bound =
+            format!("at most {most}: a window of {window} lines for each end of the other node ({ends})");
         let rows = [
             ("read", read, "lines"),
             ("  acknowledged", written, "the other node has written them"),

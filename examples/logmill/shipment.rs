@@ -95,7 +95,7 @@ impl SentLine {
                 Whole::TooLong => SentWhole::TooLong,
                 Whole::CutOff => SentWhole::CutOff,
             },
-            peer: (&*line.origin.host).to_owned(),
+            peer: line.origin.host.to_string(),
             connection: line.origin.connection,
             number: line.number,
             received: line.received,
