@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// So many messages are under way at most.
 const MESSAGES_MAX: usize = 8;
-/// How long a look for the other node's actor takes at most.
+/// A look for the other node's actor takes so long at most.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 /// The time between two looks, and before lines that came back are sent again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
