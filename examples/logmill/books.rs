@@ -4,6 +4,7 @@
 //! ticket; a ticket that is dropped otherwise says itself that its line is lost, and whether to a panic. So each line
 //! that was read is counted once, whatever happens to it.
 
+use crate::receipts::Receipts;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,24 @@ pub struct Ticket {
     books: Arc<Books>,
     /// The line's place in the stages, which is free again when the ticket is gone.
     place: Option<OwnedSemaphorePermit>,
+    /// The receipts of the message that has brought the line from another node.
+    receipts: Option<Arc<Receipts>>,
     is_settled: bool,
+}
+
+/// The outcome of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The line is in a file.
+    Written,
+    /// A panic has taken it down.
+    Panicked,
+    /// It was dropped.
+    Lost,
+    /// It was sent to another node, which has gone before it told of the line.
+    InDoubt,
+    /// The other node has not taken it.
+    HandedBack,
 }
 
 /// A number that many threads add to.
@@ -48,6 +66,10 @@ pub struct Books {
     pub panicked: Count,
     /// Lines that nobody can account for: none, unless a deadline was too short or a disk stayed full.
     pub lost: Count,
+    /// Lines that were sent to another node, which has gone before it told of them.
+    pub in_doubt: Count,
+    /// Lines that another node has not taken.
+    pub handed_back: Count,
 }
 
 impl Count {
@@ -72,7 +94,14 @@ impl Ticket {
     /// For a line that has been read.
     pub fn new(books: &Arc<Books>) -> Self {
         books.read.add(1);
-        Self { books: books.clone(), place: None, is_settled: false }
+        Self { books: books.clone(), place: None, receipts: None, is_settled: false }
+    }
+
+    /// Makes one for a line that came from another node, whose outcome goes into these receipts.
+    pub fn received(books: &Arc<Books>, receipts: &Arc<Receipts>) -> Self {
+        let mut ticket = Self::new(books);
+        ticket.receipts = Some(receipts.clone());
+        ticket
     }
 
     /// The line has this place from now on.
@@ -81,29 +110,55 @@ impl Ticket {
     }
 
     /// The line is in a file.
-    pub fn written(mut self) {
-        self.books.written.add(1);
+    pub fn written(self) {
+        self.settle(Fate::Written);
+    }
+
+    /// The line has come to this end.
+    pub fn settle(mut self, fate: Fate) {
         self.is_settled = true;
+        self.count(fate);
+    }
+
+    fn count(&self, fate: Fate) {
+        self.books.of(fate).add(1);
+        if let Some(receipts) = &self.receipts {
+            receipts.count(fate);
+        }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.is_settled {
-            let books = &self.books;
-            let fate = if std::thread::panicking() { &books.panicked } else { &books.lost };
-            fate.add(1);
+            self.count(if std::thread::panicking() { Fate::Panicked } else { Fate::Lost });
         }
     }
 }
 
 impl Books {
+    /// The number of lines that have come to this end.
+    fn of(&self, fate: Fate) -> &Count {
+        match fate {
+            Fate::Written => &self.written,
+            Fate::Panicked => &self.panicked,
+            Fate::Lost => &self.lost,
+            Fate::InDoubt => &self.in_doubt,
+            Fate::HandedBack => &self.handed_back,
+        }
+    }
+
+    /// Whether each line that was read has come to one end.
+    pub fn are_complete(&self) -> bool {
+        let ends = [&self.written, &self.panicked, &self.lost, &self.in_doubt, &self.handed_back];
+        self.read.get() == ends.map(Count::get).iter().sum::<u64>()
+    }
+
     /// Whether each line is in one place, and each parsed one in a window.
     pub fn balance(&self) -> bool {
-        let [read, written] = [&self.read, &self.written].map(Count::get);
         let [parsed, unparsable] = [&self.parsed, &self.unparsable].map(Count::get);
-        read == written + self.panicked.get() + self.lost.get()
-            && written == parsed + unparsable
+        self.are_complete()
+            && self.written.get() == parsed + unparsable
             && [&self.aggregated, &self.in_windows].map(Count::get) == [parsed; 2]
     }
 }

@@ -38,13 +38,24 @@ impl From<Ready> for IntakeMsg {
 /// A line on its way through the mill.
 pub struct Line {
     pub bytes: Vec<u8>,
-    /// Why it is not worth parsing, if that is known.
-    pub fault: Option<Fault>,
+    pub whole: Whole,
     pub origin: Arc<Origin>,
     /// Its number in its connection, from 1.
     pub number: u64,
     pub received: SystemTime,
     pub ticket: Ticket,
+}
+
+impl Line {
+    /// Why it is not worth parsing, if that is known.
+    pub fn fault(&self) -> Option<Fault> {
+        let expected = match self.whole {
+            Whole::Yes => return None,
+            Whole::TooLong => "the end of the line",
+            Whole::CutOff => "the rest of the line",
+        };
+        Some(Fault { expected, at: self.bytes.len() })
+    }
 }
 
 /// Where lines come from.
@@ -138,20 +149,12 @@ impl Receiver {
         loop {
             match self.framer.next(self.connection.received(), self.tail) {
                 Step::Frame { frame, used } => {
-                    let fault = match frame.whole {
-                        Whole::Yes => None,
-                        Whole::TooLong => {
-                            Some(Fault { expected: "the end of the line", at: frame.bytes.len() })
-                        }
-                        Whole::CutOff => {
-                            Some(Fault { expected: "the rest of the line", at: frame.bytes.len() })
-                        }
-                    };
+                    let whole = frame.whole;
                     let bytes = frame.bytes.to_vec();
                     self.connection.consume(used);
                     self.lines += 1;
                     let (origin, number, ticket) = (self.origin.clone(), self.lines, Ticket::new(books));
-                    return Some(Line { bytes, fault, origin, number, received, ticket });
+                    return Some(Line { bytes, whole, origin, number, received, ticket });
                 }
                 Step::Skip { used, empty_lines } => {
                     books.empty.add(empty_lines);

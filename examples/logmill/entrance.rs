@@ -59,6 +59,7 @@ mod tests {
     use super::*;
     use crate::books::{Books, Ticket};
     use crate::connection::Origin;
+    use crate::framing::Whole;
     use std::sync::mpsc::channel;
     use std::time::{Duration, SystemTime};
 
@@ -68,7 +69,7 @@ mod tests {
     fn line(books: &Arc<Books>, number: u64) -> Line {
         let origin = Arc::new(Origin { host: "192.0.2.7".into(), connection: 1 });
         let (bytes, received, ticket) = (Vec::new(), SystemTime::now(), Ticket::new(books));
-        Line { bytes, fault: None, origin, number, received, ticket }
+        Line { bytes, whole: Whole::Yes, origin, number, received, ticket }
     }
 
     #[test]

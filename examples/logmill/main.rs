@@ -16,6 +16,18 @@
 //! logger --tcp --server 127.0.0.1 --port 5140 --octet-count hello
 //! ```
 //!
+//! Over two nodes, n1 reads the lines and n2 has all stages behind the entrance:
+//!
+//! ```text
+//!   n1: socket ─▶ receiver ─▶▒▒ entrance ─▶ forwarder ──── lines ────▶ n2: unpacker ─▶ parsers ─▶ … ─▶ sinks ─▶ files
+//!                                 ▲            │ ▲                          │
+//!                                 └── places ──┘ └──────── receipts ────────┘
+//!
+//! nats-server -a 127.0.0.1 &
+//! cargo run --release --example logmill -- --node n2 --out /var/log/mill &
+//! cargo run --release --example logmill -- --node n1 --listen 127.0.0.1:5140
+//! ```
+//!
 //! # What it shows
 //!
 //! - **Each line is accounted for**, by a ticket that goes with it through all stages (`books.rs`): it is
@@ -30,6 +42,12 @@
 //!   that is its sender's: syslog over TCP has no acknowledgement.
 //! - **A full disk** makes everything wait, and goes on where it stopped.
 //!
+//! - **A node that is killed** costs the lines that were under way to it, and no others (`forwarder.rs`). Tickets do not leave
+//!   n1: it keeps each line until n2 tells by a receipt what became of it. When n2 goes before, the line is *in doubt*: it may
+//!   be in a file, so n1 counts it and does not send it again. Lines in doubt have places, so there are no more of them than
+//!   `--in-flight` for each end of n2. All others wait at n1, and their senders with them, until n2 is there again
+//!   (`forwarding_books.rs` has the table).
+//!
 //! A line is written when the operating system has it; nothing here survives a crash of the machine. Lines have at most
 //! `--line-max` bytes, 64 KiB unless said otherwise: what is longer is cut there and kept as unparsable.
 //!
@@ -42,8 +60,9 @@
 //!
 //! # Reading order
 //!
-//! `mill.rs` (the stages and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
-//! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; then what knows nothing of actors: `framing.rs`
+//! `mill.rs` (the whole), `reception.rs` and `pipeline.rs` (its two halves and how they end), `books.rs` (tickets), `connection.rs` and `entrance.rs` (how lines wait),
+//! `stages.rs` (parsers and enrichers), `host.rs` (windows, by a keyed group), `sink.rs`; for two nodes `shipment.rs` (what
+//! crosses), `forwarder.rs`, `reading_node.rs`, and at the other end `unpacker.rs`, `receipts.rs`, `writing_node.rs`; then what knows nothing of actors: `framing.rs`
 //! (RFC 6587), `record.rs`, `rfc5424.rs`, `rfc3164.rs`, `calendar.rs`.
 
 mod books;
@@ -51,22 +70,36 @@ mod calendar;
 mod connection;
 mod entrance;
 mod feed;
+mod forwarder;
+mod forwarding_books;
 mod framing;
 mod host;
 mod mill;
+mod node_report;
+mod pipeline;
+mod reading_node;
+mod receipts;
+mod reception;
 mod record;
 mod rfc3164;
 mod rfc5424;
+mod serve_node;
+mod shipment;
 mod sink;
 mod stages;
+mod unpacker;
+mod writing_node;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod two_node_tests;
 
 use books::Books;
 use feed::{Sent, Style};
 use mill::{Mill, Settings};
 use pointsman::shutdown::ShutdownReport;
+use serve_node::Part;
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -74,6 +107,10 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "\
 usage: logmill                                    sends itself lines, and ends
        logmill --listen HOST:PORT [--out FOLDER]  serves until SIGTERM or ctrl-c
+       logmill --node n1 [--server URL] [--listen HOST:PORT]
+                                                  the same, but node n2 writes the lines
+       logmill --node n2 [--server URL] [--out FOLDER]
+                                                  writes the lines of node n1
 options: [--in-flight LINES] [--line-max BYTES] [--window MILLISECONDS] [--idle MILLISECONDS]
          [--drain MILLISECONDS] [--width ROUTEES] [--sinks N] [--panic-every LINES]";
 
@@ -83,17 +120,25 @@ const OWN_LINES: [(Style, u64); 4] =
 /// So that there are some panics to account for.
 const OWN_PANIC_EVERY: u64 = 25_000;
 
+/// The way in which the program runs.
+enum Mode {
+    Demonstrate,
+    Serve(Settings),
+    ServeNode { part: Part, server: Option<String>, settings: Settings },
+}
+
 fn main() -> ExitCode {
-    let settings = match parse(std::env::args().skip(1)) {
-        Ok(settings) => settings,
+    let mode = match parse(std::env::args().skip(1)) {
+        Ok(mode) => mode,
         Err(error) => {
             eprintln!("logmill: {error}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let outcome = match settings {
-        Some(settings) => serve(&settings),
-        None => demonstrate(),
+    let outcome = match mode {
+        Mode::Demonstrate => demonstrate(),
+        Mode::Serve(settings) => serve(&settings),
+        Mode::ServeNode { part, server, settings } => serve_node::serve(part, server.as_deref(), &settings),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -153,18 +198,20 @@ fn print(books: &Books, report: &ShutdownReport) -> bool {
     books.balance() && books.lost.get() == 0 && report.ledger.balance() == 0
 }
 
-/// The settings; `None` if there are no arguments.
-fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Settings>, Box<dyn Error>> {
+/// Reads the arguments.
+fn parse(arguments: impl Iterator<Item = String>) -> Result<Mode, Box<dyn Error>> {
     let mut arguments = arguments.peekable();
     if arguments.peek().is_none() {
-        return Ok(None);
+        return Ok(Mode::Demonstrate);
     }
-    let mut settings = Settings::default();
+    let (mut settings, mut part, mut server) = (Settings::default(), None, None);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{name} wants a value"));
         let mut number =
             || -> Result<u64, String> { value()?.parse().map_err(|error| format!("{name}: {error}")) };
         match name.as_str() {
+            "--node" => part = Some(value()?.parse()?),
+            "--server" => server = Some(value()?),
             "--listen" => settings.listen = value()?,
             "--out" => settings.out = value()?.into(),
             "--in-flight" => settings.in_flight = number()? as usize,
@@ -178,5 +225,9 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Settings>, Bo
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    Ok(Some(settings))
+    match (part, server) {
+        (Some(part), server) => Ok(Mode::ServeNode { part, server, settings }),
+        (None, None) => Ok(Mode::Serve(settings)),
+        (None, Some(_)) => Err("--server is for a node: say which one by --node".into()),
+    }
 }

@@ -52,7 +52,7 @@ impl Actor for Parser {
     fn receive(&mut self, line: Line, _: &mut Context<Line>) -> HandlerResult {
         // A panic here, wanted or not, takes down this line, whose ticket counts it, and nothing else.
         self.sabotage.strike();
-        match line.fault.map_or_else(|| record::parse(&line.bytes), Err) {
+        match line.fault().map_or_else(|| record::parse(&line.bytes), Err) {
             Ok(record) => {
                 self.books.parsed.add(1);
                 self.enrichers.tell(Parsed { line, record });
@@ -224,13 +224,14 @@ pub fn with_line_feed(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::books::Ticket;
+    use crate::framing::Whole;
     use serde_json::{Value, json};
     use std::time::{Duration, UNIX_EPOCH};
 
     fn line(bytes: &[u8]) -> Line {
         Line {
             bytes: bytes.to_vec(),
-            fault: None,
+            whole: Whole::Yes,
             origin: Arc::new(Origin { host: "192.0.2.7".into(), connection: 3 }),
             number: 12,
             received: UNIX_EPOCH + Duration::from_secs(1_795_307_400),

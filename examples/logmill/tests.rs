@@ -15,24 +15,24 @@ use std::time::Duration;
 
 /// A file in memory, on a disk that may be stuck or full.
 #[derive(Clone, Default)]
-struct Disk(Arc<(Mutex<State>, Condvar)>);
+pub struct Disk(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Default)]
-struct State {
+pub struct State {
     bytes: Vec<u8>,
-    is_stuck: bool,
+    pub is_stuck: bool,
     /// So many writes fail, each after half of its bytes.
     failures: u32,
     has_failed: bool,
 }
 
 impl Disk {
-    fn set(&self, change: impl FnOnce(&mut State)) {
+    pub fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.0.lock().unwrap());
         self.0.1.notify_all();
     }
 
-    fn rows(&self) -> Vec<Value> {
+    pub fn rows(&self) -> Vec<Value> {
         let state = self.0.0.lock().unwrap();
         let text = std::str::from_utf8(&state.bytes).expect("JSON is UTF-8");
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
@@ -69,11 +69,11 @@ fn mill(settings: &Settings) -> (Mill, Disk, Disk) {
     (Mill::start_with(settings, outputs).unwrap(), lines, windows)
 }
 
-fn feeder(addr: SocketAddr, style: Style, lines: u64) -> JoinHandle<Sent> {
+pub fn feeder(addr: SocketAddr, style: Style, lines: u64) -> JoinHandle<Sent> {
     thread::spawn(move || feed::feed(addr, style, lines).expect("the mill takes it"))
 }
 
-fn until(condition: impl Fn() -> bool) {
+pub fn until(condition: impl Fn() -> bool) {
     while !condition() {
         thread::yield_now();
     }
@@ -89,7 +89,7 @@ fn end(mill: Mill) -> Arc<Books> {
     books
 }
 
-fn counts<const N: usize>(counts: [&Count; N]) -> [u64; N] {
+pub fn counts<const N: usize>(counts: [&Count; N]) -> [u64; N] {
     counts.map(Count::get)
 }
 
