@@ -237,6 +237,8 @@ pub(crate) struct Association {
     ticked: Duration,
     /// The last answer to a UID that is down.
     quarantined: Option<Duration>,
+    /// The UID that has said goodbye last: it ends by itself, so what it still sends needs no answer.
+    left: Option<u64>,
     /// The time since when each of both systems has declared the other down, and the other one should give way.
     contested: Option<Duration>,
 }
@@ -252,6 +254,7 @@ impl Association {
             tombstones: Tombstones::default(),
             ticked: now,
             quarantined: None,
+            left: None,
             contested: None,
         }
     }
@@ -357,6 +360,7 @@ impl Association {
                 if self.peer() == Some(from) {
                     self.end(from, EndReason::Goodbye, now, &mut effects);
                     self.state = State::Down;
+                    self.left = Some(from);
                 }
             }
             Input::Fault => self.declare_down(EndReason::Fault, now, &mut effects),
@@ -482,7 +486,8 @@ impl Association {
 
     /// Answers a system that was declared down, at most once a second.
     fn answer_dead(&mut self, uid: u64, now: Duration, effects: &mut Vec<Effect>) {
-        if self.quarantined.is_none_or(|last| now.saturating_sub(last) >= QUARANTINED_AGAIN) {
+        let is_due = self.quarantined.is_none_or(|last| now.saturating_sub(last) >= QUARANTINED_AGAIN);
+        if is_due && self.left != Some(uid) {
             self.quarantined = Some(now);
             effects.push(Effect::SendQuarantined { to: uid });
         }
@@ -802,7 +807,8 @@ mod tests {
         assert_eq!(association.on(Input::Goodbye { from: 9 }, seconds(1)), []);
         let ended = |reason| Effect::Ended { uid: 2, reason };
         assert_eq!(association.on(Input::Goodbye { from: 2 }, seconds(1)), [ended(EndReason::Goodbye)]);
-        assert_eq!(association.frame(2, 1, seconds(1)).0, Verdict::Drop);
+        // It ends by itself, and is not told that it is down.
+        assert_eq!(association.frame(2, 1, seconds(1)), (Verdict::Drop, vec![]));
         let mut association = active();
         let effects = association.on(Input::Fault, seconds(1));
         assert_eq!(effects, [ended(EndReason::Fault), Effect::SendQuarantined { to: 2 }]);

@@ -188,6 +188,7 @@ mod tests {
     use super::*;
     use crate::config::apply as config;
     use crate::config::apply::apply;
+    use crate::remote::engine::{Engine, EngineError, Fabric, Identity, Inbound};
     use crate::remote::in_process::InProcess;
     use crate::remote::node::Node;
     use crate::remote::policy::{Incoming, NotAllowed};
@@ -195,6 +196,7 @@ mod tests {
     use crate::system::System;
     use crate::system_settings::SystemSettings;
     use std::num::NonZeroU8;
+    use std::sync::{Arc, Mutex};
 
     const ALL: &str = r#"
         [remote]
@@ -292,11 +294,32 @@ mod tests {
         assert!(!printed.contains("remote"), "{printed}");
     }
 
+    /// Notes the settings that it gets.
+    struct Taking(Arc<Mutex<Vec<toml::Table>>>);
+
+    impl Engine for Taking {
+        fn configure(&mut self, section: &str, toml: &str) -> Result<(), EngineError> {
+            assert_eq!(section, "nats");
+            self.0.lock().unwrap().push(toml.parse().map_err(EngineError::new)?);
+            Ok(())
+        }
+
+        fn start(
+            self: Box<Self>,
+            node: &Identity,
+            inbound: Arc<dyn Inbound>,
+        ) -> Result<Arc<dyn Fabric>, EngineError> {
+            Box::new(InProcess::new()).start(node, inbound)
+        }
+    }
+
     #[test]
     fn settings_that_are_printed_are_read_as_they_were() {
-        let node = Node::new("code").engine(InProcess::new()).lanes(NonZeroU8::new(3).unwrap());
+        let taken = Arc::<Mutex<Vec<toml::Table>>>::default();
+        let node = Node::new("code").engine(Taking(taken.clone())).lanes(NonZeroU8::new(3).unwrap());
         let system = System::builder("shop").node(node).config(ALL).unwrap().build().unwrap();
         assert_eq!(system.remote().map(|remote| remote.node().to_owned()).as_deref(), Some("n1"));
+        assert_eq!(*taken.lock().unwrap(), [read(ALL).unwrap().nats], "the engine gets its section, once");
         let printed = system.settings();
         assert_eq!(read(&printed).unwrap(), read(ALL).unwrap(), "{printed}");
         // What the code says, and no file, is printed too.
