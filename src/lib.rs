@@ -97,6 +97,7 @@
 //! | to hear of what happens | [`EventStream`](events::EventStream) |
 //! | where every message went | [`Ledger`], [`DeadLetters`](dead_letters::DeadLetters) |
 //! | statistics for the crates `metrics` and `tracing` | [the guide](guide::telemetry) (features `metrics`, `tracing`) |
+//! | actors of other processes and machines | `remote`, the guide `remoting` (feature `remote`) |
 //! | statistics over HTTP | `console` (feature `console`) |
 //! | to see inside a running system | [`SystemRef::stats`], [`SystemRef::actors`], [`telemetry`], [the guide](guide::telemetry) |
 //!
@@ -181,7 +182,6 @@ pub mod model;
 pub mod net;
 pub mod path;
 pub mod pattern;
-#[doc(hidden)]
 #[cfg(any(feature = "remote", pointsman_loom))]
 pub mod remote;
 pub mod routing;

@@ -1,7 +1,14 @@
 //! Messages and references that leave the process.
 //!
-//! A [`Node`] makes a system known to others, by a name, an engine that carries frames, and a policy. This part is under
-//! construction.
+//! A [`Node`] makes a system known to others: by a name, an [engine](Engine) that carries frames, and a [policy](Policy) which says
+//! what may come in. [`SystemRef::resolve`](crate::SystemRef::resolve) finds an actor of another node by its path; the reference
+//! that it returns is told, asked, watched and routed to like any other. Each link to another node has an account,
+//! [`LinkReport`], of all that was sent on it. Messages that cross implement [`Wire`]. [`InProcess`] is the engine for systems of one
+//! process; the crate `pointsman-nats` has the engine for several machines.
+//!
+//! [The guide](crate::guide::remoting) shows two nodes, and says what is promised and what is not.
+//!
+//! # Files
 //!
 //! The pure parts know no actor, no thread and no clock: times come in as values of the system's clock. In reading order:
 //!
