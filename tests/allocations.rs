@@ -5,22 +5,21 @@
 //! thread of its own, which was seen to allocate in the middle of a case when it told that the test had been
 //! running for a minute.
 
+#[path = "counting/allocator.rs"]
+mod allocator;
+
 use pointsman::SendError;
 use pointsman::actor::{Recipient, RecipientLoad};
 use pointsman::ask::AskError;
 use pointsman::prelude::*;
 use pointsman::routing::{Broadcast, ConsistentHashing, Random, RoundRobin, RoutingLogic, SmallestMailbox};
 use pointsman::telemetry::Telemetry;
-use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The standard allocator, which counts while it is told to.
-struct Counting;
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -31,31 +30,8 @@ fn note() {
     }
 }
 
-// SAFETY: every call is passed on to the standard allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { StdAllocator.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: as above.
-        unsafe { StdAllocator.alloc_zeroed(layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note();
-        // SAFETY: as above.
-        unsafe { StdAllocator.realloc(pointer, layout, size) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { StdAllocator.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 /// How many allocations the whole process makes while `run` runs.
 fn allocations(run: impl FnOnce()) -> u64 {

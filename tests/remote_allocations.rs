@@ -1,6 +1,9 @@
 //! A message to an actor of another node costs its sender no allocation in the steady state, though each batch goes to the engine.
 #![cfg(feature = "remote")]
 
+#[path = "counting/allocator.rs"]
+mod allocator;
+
 use pointsman::prelude::*;
 use pointsman::remote::{
     Channel, Engine, EngineError, Fabric, Identity, InProcess, Inbound, Node, NotNow, PeerOutbox, Policy,
@@ -8,15 +11,11 @@ use pointsman::remote::{
 };
 use pointsman::time::ManualClock;
 use serde::{Deserialize, Serialize};
-use std::alloc::{GlobalAlloc, Layout, System as StdAllocator};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-/// The standard allocator, which counts the allocations of threads that want it.
-struct Counting;
 
 thread_local! {
     /// The allocations of this thread, while it counts.
@@ -28,31 +27,8 @@ fn note() {
     let _ = COUNT.try_with(|count| count.set(count.get().map(|count| count + 1)));
 }
 
-// SAFETY: every call is passed on to the standard allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: the caller's promise is the one that is asked for.
-        unsafe { StdAllocator.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note();
-        // SAFETY: as above.
-        unsafe { StdAllocator.alloc_zeroed(layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note();
-        // SAFETY: as above.
-        unsafe { StdAllocator.realloc(pointer, layout, size) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { StdAllocator.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 const SOON: Duration = Duration::from_secs(60);
 const MESSAGES: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };

@@ -219,7 +219,7 @@ fn lines_under_way_when_n2_goes_are_in_doubt_and_the_next_n2_takes_all_others() 
     let full = 64 + 1 + Entrance::room(64) as u64 + 2;
     until(|| n1.books.lines.read.get() >= full && old.node.books.read.get() > 0);
 
-    // As after a kill: neither hears the other any more. What was with n2 comes into its file, and n1 is not told.
+    // As after a kill: neither hears the other any more. The lines that n2 has come into its file, and n1 is not told.
     [&deafness, &old.deafness].into_iter().for_each(|deafness| deafness.set(true));
     network.until(|| n1.books.ends.get() == 1);
     let links = || old.node.system().remote().expect("it is a node").links();

@@ -615,7 +615,7 @@ mod tests {
         }
         let max = LIMITS.lane_bytes / LIMITS.batch_bytes + 1;
         assert_eq!(outbox.lane(0).spare.len(), max);
-        // What was not needed between two looks is freed.
+        // Memory that was not needed between two looks is freed.
         let _ = outbox.probe(0, 0);
         let _ = outbox.probe(0, 0);
         assert_eq!(outbox.lane(0).spare.len(), 0);

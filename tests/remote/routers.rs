@@ -126,7 +126,7 @@ fn a_broadcast_reaches_all_nodes_in_order() {
 fn smallest_mailbox_takes_routees_of_other_nodes_last() {
     let all = three(false);
     let router = all.router(|plan| plan.logic(SmallestMailbox::new()));
-    // Whatever waits in the local mailbox: nothing is known of the others.
+    // However much waits in the local mailbox: the sender knows nothing of the others.
     (0..200).for_each(|number| router.tell(Job::Note(number)));
     assert_eq!(all.notes(200).iter().map(Vec::len).collect::<Vec<_>>(), [200, 0, 0]);
     all.routees[0].stop();

@@ -59,7 +59,7 @@ fn furnish(member: &Member) {
     member.system.actor("taker").spawn(move || Taker(recorder.clone())).expect("the name is free");
 }
 
-/// What a process has at its beginning, and what it has lost since.
+/// The beginning of a process, and the messages that it has lost since.
 struct Origin {
     start: Start,
     recorder: Recorder,

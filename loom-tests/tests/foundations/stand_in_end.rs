@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// What is under way comes in.
+    /// The notices that are under way come in.
     fn take_notices(&self) {
         let notices = std::mem::take(&mut self.peer.lock().unwrap().notices);
         for end in notices {
