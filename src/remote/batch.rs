@@ -42,10 +42,6 @@ pub(crate) const TOKEN_LEN: usize = 16;
 pub(crate) struct Tokens<'a>(&'a [u8]);
 
 impl Tokens<'_> {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len() / TOKEN_LEN
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = Token> {
         self.0.chunks_exact(TOKEN_LEN).map(|token| {
             let mut copy = [0; TOKEN_LEN];
@@ -345,13 +341,31 @@ impl BatchWriter {
     }
 }
 
+/// Where an envelope that was checked stands in the bytes behind the header.
+#[derive(Clone, Copy)]
+struct Span {
+    kind: EnvelopeKind,
+    entry: u8,
+    /// The number of tokens.
+    tokens: u8,
+    /// The first byte of the tokens.
+    tokens_at: u32,
+    /// The first byte of the body, and the one behind it.
+    body_at: u32,
+    end: u32,
+}
+
+/// The least bytes of an envelope.
+const ENVELOPE_MIN: usize = 3;
+
 /// A batch that was checked as a whole.
 pub(crate) struct Batch<'a> {
     pub(crate) prefix: Prefix,
     pub(crate) position: Position,
     /// The dictionary.
     places: Vec<Place<'a>>,
-    envelopes: &'a [u8],
+    bytes: &'a [u8],
+    envelopes: Vec<Span>,
 }
 
 impl<'a> Batch<'a> {
@@ -362,17 +376,26 @@ impl<'a> Batch<'a> {
             return Err(BatchError::Control);
         }
         let position = Position::read(frame)?;
-        let envelopes = &frame[HEADER_LEN..];
-        let mut reader = Reader { bytes: envelopes, at: 0 };
+        let bytes = &frame[HEADER_LEN..];
+        // So positions have 32 bits.
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(BatchError::Leftover { bytes: bytes.len() });
+        }
+        let mut reader = Reader { bytes, at: 0 };
         let mut places = Vec::new();
+        // The header may tell of more envelopes than there are.
+        let room = usize::from(prefix.envelopes).min(bytes.len() / ENVELOPE_MIN);
+        let mut envelopes = Vec::with_capacity(room);
         for _ in 0..prefix.envelopes {
-            let body = reader.envelope(&mut places)?.body.len();
+            let span = reader.envelope(&mut places)?;
+            let body = (span.end - span.body_at) as usize;
             if body > body_max {
                 return Err(BatchError::TooLarge { size: body, max: body_max });
             }
+            envelopes.push(span);
         }
-        match envelopes.len() - reader.at {
-            0 => Ok(Self { prefix, position, places, envelopes }),
+        match bytes.len() - reader.at {
+            0 => Ok(Self { prefix, position, places, bytes, envelopes }),
             bytes => Err(BatchError::Leftover { bytes }),
         }
     }
@@ -384,10 +407,17 @@ impl<'a> Batch<'a> {
 
     /// The envelopes, in the order in which they were sent.
     pub(crate) fn envelopes(&self) -> impl Iterator<Item = Envelope<'a>> {
-        let mut reader = Reader { bytes: self.envelopes, at: 0 };
-        let mut places = Vec::with_capacity(self.places.len());
-        // `read` has seen each of them.
-        (0..self.prefix.envelopes).map_while(move |_| reader.envelope(&mut places).ok())
+        self.envelopes.iter().map(|span| {
+            let Span { kind, entry, tokens, tokens_at, body_at, end } = *span;
+            let tokens_end = tokens_at as usize + usize::from(tokens) * TOKEN_LEN;
+            Envelope {
+                kind,
+                entry,
+                place: self.places[usize::from(entry)],
+                tokens: Tokens(&self.bytes[tokens_at as usize..tokens_end]),
+                body: &self.bytes[body_at as usize..end as usize],
+            }
+        })
     }
 }
 
@@ -398,6 +428,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     fn take(&mut self, count: usize) -> Result<&'a [u8], BatchError> {
         let taken = self.bytes[self.at..].get(..count).ok_or(BatchError::Truncated { position: self.at })?;
         self.at += count;
@@ -410,11 +441,26 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn byte(&mut self) -> Result<u8, BatchError> {
-        self.array().map(|[byte]| byte)
+        let byte = *self.bytes.get(self.at).ok_or(BatchError::Truncated { position: self.at })?;
+        self.at += 1;
+        Ok(byte)
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u32, BatchError> {
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(byte.into())
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint(&mut self) -> Result<u32, BatchError> {
         let position = self.at;
         let mut number = 0u64;
         for place in 0..VARINT_MAX {
@@ -464,7 +510,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn envelope(&mut self, places: &mut Vec<Place<'a>>) -> Result<Envelope<'a>, BatchError> {
+    #[inline]
+    fn envelope(&mut self, places: &mut Vec<Place<'a>>) -> Result<Span, BatchError> {
         let byte = self.byte()?;
         let (kind, flags) = (byte & 0xf, byte >> 4);
         let kind = *EnvelopeKind::ALL.get(usize::from(kind)).ok_or(BatchError::EnvelopeKind { kind })?;
@@ -481,23 +528,27 @@ impl<'a> Reader<'a> {
             if entries == ENTRIES_MAX {
                 return Err(BatchError::TooManyEntries);
             }
-            places.push(self.place()?);
+            let place = self.place()?;
+            places.push(place);
         }
-        let mut tokens = Tokens(&[]);
+        let (mut tokens, mut tokens_at) = (0, self.at);
         if flags & HAS_TOKENS != 0 {
-            let count = usize::from(self.byte()?);
-            if count == 0 {
+            tokens = self.byte()?;
+            if tokens == 0 {
                 return Err(BatchError::NoTokens);
             }
-            tokens = Tokens(self.take(count * TOKEN_LEN)?);
+            tokens_at = self.at;
+            self.take(usize::from(tokens) * TOKEN_LEN)?;
         }
-        let place = places[at];
-        if !kind.fits(&place, tokens.len()) {
+        if !kind.fits(&places[at], tokens.into()) {
             return Err(BatchError::Unfit { kind });
         }
         let length = self.varint()?;
-        let body = self.take(usize::try_from(length).unwrap_or(usize::MAX))?;
-        Ok(Envelope { kind, entry: at as u8, place, tokens, body })
+        let body_at = self.at;
+        self.take(usize::try_from(length).unwrap_or(usize::MAX))?;
+        // The caller has looked that all positions have 32 bits.
+        let [tokens_at, body_at, end] = [tokens_at, body_at, self.at].map(|at| at as u32);
+        Ok(Span { kind, entry: at as u8, tokens, tokens_at, body_at, end })
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 per_thread! {
     /// The link from which the message being decoded came.
-    static SCOPE: RefCell<Option<Scope>> = RefCell::new(None);
+    static SCOPE: RefCell<Option<Box<Scope>>> = RefCell::new(None);
 }
 
 struct Scope {
@@ -28,28 +28,39 @@ struct Scope {
     ports: Vec<Option<ImportedPort>>,
 }
 
-/// Decodes a message of the peer. All ports of its envelope that it does not take are refused for this reason.
-pub(crate) fn read<T: DeserializeOwned>(
-    link: &Arc<Link>,
-    tokens: impl Iterator<Item = Token>,
-    body: &[u8],
-) -> Result<T, DecodeError> {
-    let ports = tokens.map(|token| Some(link.import(token))).collect();
-    let scope = Scope { link: link.clone(), ports };
-    let outer = SCOPE.try_with(|current| current.borrow_mut().replace(scope)).unwrap_or(None);
-    // It catches panics.
-    // A limit is at most 128.
-    let decoded = decode_within::<T>(body, link.hub.settings.limits.depth as u32);
-    let scope =
-        SCOPE.try_with(|current| std::mem::replace(&mut *current.borrow_mut(), outer)).unwrap_or(None);
-    let left = scope.into_iter().flat_map(|scope| scope.ports).flatten();
-    for port in left {
-        match &decoded {
-            Ok(_) => drop(port),
-            Err(_) => port.refuse(Refused::Undecodable),
+/// Decodes the messages of one link after the other, and keeps the memory that each of them needs.
+#[derive(Default)]
+pub(crate) struct Decoder(Option<Box<Scope>>);
+
+impl Decoder {
+    /// Decodes a message of the peer. All ports of its envelope that it does not take are refused for this reason.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &mut self,
+        link: &Arc<Link>,
+        tokens: impl Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Result<T, DecodeError> {
+        let kept = self.0.take().filter(|scope| Arc::ptr_eq(&scope.link, link));
+        let mut scope = kept.unwrap_or_else(|| Box::new(Scope { link: link.clone(), ports: Vec::new() }));
+        for token in tokens {
+            scope.ports.push(Some(link.import(token)));
         }
+        let outer = SCOPE.try_with(|current| current.borrow_mut().replace(scope)).unwrap_or(None);
+        // It catches panics.
+        // A limit is at most 128.
+        let decoded = decode_within::<T>(body, link.hub.settings.limits.depth as u32);
+        self.0 =
+            SCOPE.try_with(|current| std::mem::replace(&mut *current.borrow_mut(), outer)).unwrap_or(None);
+        if let Some(scope) = self.0.as_deref_mut().filter(|scope| !scope.ports.is_empty()) {
+            for port in scope.ports.drain(..).flatten() {
+                match &decoded {
+                    Ok(_) => drop(port),
+                    Err(_) => port.refuse(Refused::Undecodable),
+                }
+            }
+        }
+        decoded
     }
-    decoded
 }
 
 fn in_scope<R, E: Error>(kind: &str, act: impl FnOnce(&mut Scope) -> Result<R, String>) -> Result<R, E> {

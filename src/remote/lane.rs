@@ -13,6 +13,7 @@ use crate::path::actor_path::ActorPath;
 use crate::remote::batch::{Batch, BatchError, Envelope, EnvelopeKind, Place};
 use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
+use crate::remote::decoder::Decoder;
 use crate::remote::frame::Prefix;
 use crate::remote::link::Link;
 use crate::remote::policy::{Incoming, NotAllowed, Target};
@@ -33,6 +34,7 @@ const BATCHES_A_TURN: usize = 4;
 pub(crate) struct Lane {
     link: Arc<Link>,
     number: u8,
+    decoder: Decoder,
 }
 
 impl Actor for Lane {
@@ -58,9 +60,11 @@ impl Lane {
     pub(crate) fn spawn(link: &Arc<Link>, number: u8) -> Option<AnyActorRef> {
         let system = link.hub.system()?;
         let link = link.clone();
-        let made = ActorBuilder::new(system.system_guardian(), None)
-            .internal()
-            .spawn(move || Lane { link: link.clone(), number });
+        let made = ActorBuilder::new(system.system_guardian(), None).internal().spawn(move || Lane {
+            link: link.clone(),
+            number,
+            decoder: Decoder::default(),
+        });
         made.ok().map(|lane| lane.any_local())
     }
 
@@ -76,7 +80,7 @@ impl Lane {
     /// Handles what has come, on this thread: all actors have ended, so messages are refused.
     pub(crate) fn handle_rest(link: &Arc<Link>, number: u8) {
         let Some(system) = link.hub.system() else { return };
-        let lane = Lane { link: link.clone(), number };
+        let mut lane = Lane { link: link.clone(), number, decoder: Decoder::default() };
         while let Some(frame) = link.next_batch(number) {
             lane.handle(&frame, &system);
         }
@@ -90,7 +94,13 @@ impl Lane {
         Lane::tell(&ctx.me().any_local());
     }
 
-    fn handle(&self, frame: &[u8], system: &Arc<SystemCore>) {
+    fn handle(&mut self, frame: &[u8], system: &Arc<SystemCore>) {
+        let mut decoder = std::mem::take(&mut self.decoder);
+        self.handle_batch(frame, system, &mut decoder);
+        self.decoder = decoder;
+    }
+
+    fn handle_batch(&self, frame: &[u8], system: &Arc<SystemCore>, decoder: &mut Decoder) {
         let link = &self.link;
         let lanes = link.incoming_lanes();
         let envelopes = match Batch::read(frame, lanes, link.hub.settings.limits.envelope) {
@@ -98,7 +108,7 @@ impl Lane {
                 let mut found: Vec<Option<Found>> = batch.places().iter().map(|_| None).collect();
                 for envelope in batch.envelopes() {
                     let place = &mut found[usize::from(envelope.entry)];
-                    self.take(&envelope, place, system);
+                    self.take(&envelope, place, system, decoder);
                 }
                 link.hub.mark_shown(link, self.number, batch.position.mark, batch.prefix.envelopes > 0);
                 batch.prefix.envelopes
@@ -119,7 +129,13 @@ impl Lane {
         }
     }
 
-    fn take(&self, envelope: &Envelope<'_>, found: &mut Option<Found>, system: &Arc<SystemCore>) {
+    fn take(
+        &self,
+        envelope: &Envelope<'_>,
+        found: &mut Option<Found>,
+        system: &Arc<SystemCore>,
+        decoder: &mut Decoder,
+    ) {
         let link = &self.link;
         // Nothing of a peer whose link has ended is delivered any more.
         if link.has_ended() {
@@ -128,7 +144,7 @@ impl Lane {
         match (envelope.kind, envelope.place) {
             (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => {
                 let found = found.get_or_insert_with(|| self.find(&envelope.place, system));
-                self.tell_actor(envelope, found, system, (path, type_id));
+                self.tell_actor(envelope, found, system, decoder, (path, type_id));
             }
             (EnvelopeKind::Reply | EnvelopeKind::Identity, Place::Port) => {
                 self.complete(envelope, system);
@@ -145,7 +161,7 @@ impl Lane {
                 }
             }
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
-                self.select(envelope, system, (text, type_id));
+                self.select(envelope, system, decoder, (text, type_id));
             }
             (EnvelopeKind::Identify, Place::Selection { text, type_id: ANY_TYPE }) => {
                 if let Some(token) = envelope.tokens.iter().next() {
@@ -216,12 +232,13 @@ impl Lane {
         envelope: &Envelope<'_>,
         found: &Found,
         system: &Arc<SystemCore>,
+        decoder: &mut Decoder,
         (path, type_id): (&str, u64),
     ) {
         system.ledger().for_this_thread().received(1);
         let mut tokens = envelope.tokens.iter();
         let reason = match found {
-            Found::Inlet(inlet) => match inlet.deliver(&self.link, &mut tokens, envelope.body) {
+            Found::Inlet(inlet) => match inlet.deliver(&self.link, decoder, &mut tokens, envelope.body) {
                 Ok(None) => return,
                 // It is a dead letter already.
                 Ok(Some(reason)) => return self.link.refused.count(reason, 1),
@@ -251,7 +268,13 @@ impl Lane {
     }
 
     /// Delivers a message to all actors that the text selects now: each gets a copy of its own.
-    fn select(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>, (text, type_id): (&str, u64)) {
+    fn select(
+        &self,
+        envelope: &Envelope<'_>,
+        system: &Arc<SystemCore>,
+        decoder: &mut Decoder,
+        (text, type_id): (&str, u64),
+    ) {
         let refused = |reason| vec![Found::Refused(reason)];
         let allowed = self.link.access().decide(Incoming::Select { text });
         let known = self.link.hub.registry.by_id(type_id);
@@ -273,7 +296,7 @@ impl Lane {
                 }
             },
         };
-        found.iter().for_each(|found| self.tell_actor(envelope, found, system, (text, type_id)));
+        found.iter().for_each(|found| self.tell_actor(envelope, found, system, decoder, (text, type_id)));
     }
 
     /// The answer to the request for a reference.

@@ -6,7 +6,7 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::recipient::DeliveryStatus;
 use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
-use crate::remote::decoder::read;
+use crate::remote::decoder::Decoder;
 use crate::remote::far_selection::selection;
 use crate::remote::hub::Hub;
 use crate::remote::link::Link;
@@ -31,6 +31,7 @@ pub(crate) trait Inlet {
     fn deliver(
         &self,
         link: &Arc<Link>,
+        decoder: &mut Decoder,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
     ) -> Result<Option<DeadLetterReason>, DecodeError>;
@@ -40,10 +41,11 @@ impl<M: Wire> Inlet for ActorRef<M> {
     fn deliver(
         &self,
         link: &Arc<Link>,
+        decoder: &mut Decoder,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
     ) -> Result<Option<DeadLetterReason>, DecodeError> {
-        let message = read::<M>(link, tokens, body)?;
+        let message = decoder.read::<M>(link, tokens, body)?;
         let mut reason = None;
         // A router runs code of the user, which accounts for the message when it unwinds.
         quietly(|| match self.forward_counted(message) {

@@ -9,7 +9,7 @@ use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::remote::batch::{EnvelopeKind, Place, Token};
 use crate::remote::codec::EncodeError;
-use crate::remote::decoder;
+use crate::remote::decoder::{self, Decoder};
 use crate::remote::encoder::{self, Pushed, write_port};
 use crate::remote::link::Link;
 use crate::remote::ports::Port;
@@ -47,7 +47,7 @@ impl<R: DeserializeOwned + Send + 'static> AnyPort for ReplyTo<R> {
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
     ) -> Option<(DeadLetterReason, &'static str)> {
-        let reason = match decoder::read::<R>(link, tokens, body) {
+        let reason = match Decoder::default().read::<R>(link, tokens, body) {
             // The port counts a late reply.
             Ok(reply) => self.send(reply).map_err(drop_guarded).err().map(|()| DeadLetterReason::LateReply),
             Err(_) => {
