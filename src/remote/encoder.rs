@@ -17,29 +17,35 @@ use crate::sync::per_thread;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The most ports in a message: an envelope has a byte for their number.
 const PORTS_MAX: usize = 255;
 
 per_thread! {
     /// The link that the message being encoded goes to.
-    static SCOPE: RefCell<Option<Scope>> = RefCell::new(None);
+    static SCOPE: RefCell<Option<Box<Scope>>> = RefCell::new(None);
 }
 
 per_thread! {
     /// Memory that is kept for the next message.
-    static SCRATCH: Cell<Option<Scratch>> = Cell::new(None);
+    static KEPT: Cell<Option<Box<Scope>>> = Cell::new(None);
 }
 
+/// A message that is encoded. It is moved as one pointer.
+#[derive(Default)]
 struct Scope {
-    link: Arc<Link>,
+    /// Between two messages a thread keeps the memory of the link, and not the link: a clone for each message would be two
+    /// atomic operations.
+    link: Weak<Link>,
     /// The tokens of the ports in the message so far, behind those that the caller has given.
     tokens: Vec<Token>,
     /// The number of tokens that the caller has given.
     given: usize,
     /// The reason why a part of the message cannot be sent.
     fault: Option<Fault>,
+    /// The memory of the encoded message, which is elsewhere while it is written.
+    body: Vec<u8>,
 }
 
 /// A part of a message cannot be sent.
@@ -47,12 +53,6 @@ enum Fault {
     Unsendable(String),
     /// Too many asks have no answer.
     PortsFull,
-}
-
-#[derive(Default)]
-struct Scratch {
-    body: Vec<u8>,
-    tokens: Vec<Token>,
 }
 
 /// The outcome of [`push`].
@@ -65,18 +65,9 @@ pub(crate) enum Pushed {
     Unfit(EncodeError),
 }
 
-/// Ends a scope, and begins the one before again.
-struct Outer(Option<Scope>);
-
-impl Outer {
-    fn begin(scope: Scope) -> Self {
-        Self(SCOPE.try_with(|current| current.borrow_mut().replace(scope)).unwrap_or(None))
-    }
-
-    fn end(mut self) -> Option<Scope> {
-        let outer = self.0.take();
-        SCOPE.try_with(|current| std::mem::replace(&mut *current.borrow_mut(), outer)).unwrap_or(None)
-    }
+/// Sets the scope of this thread, and returns the one before.
+fn replace_scope(scope: Option<Box<Scope>>) -> Option<Box<Scope>> {
+    SCOPE.try_with(|current| std::mem::replace(&mut *current.borrow_mut(), scope)).unwrap_or(None)
 }
 
 /// Encodes a message, and puts it into the outbox of a link. The ports in it are exported; if it is refused they are taken back.
@@ -89,23 +80,25 @@ pub(crate) fn push<T: Serialize + ?Sized>(
     tokens: &[Token],
     message: &T,
 ) -> Pushed {
-    let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    scratch.tokens.extend_from_slice(tokens);
-    let given = tokens.len();
-    let scope = Scope { link: link.clone(), tokens: std::mem::take(&mut scratch.tokens), given, fault: None };
-    let outer = Outer::begin(scope);
+    let mut scope = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    if !std::ptr::eq(scope.link.as_ptr(), Arc::as_ptr(link)) {
+        scope.link = Arc::downgrade(link);
+    }
+    scope.tokens.extend_from_slice(tokens);
+    scope.given = tokens.len();
+    let mut body = std::mem::take(&mut scope.body);
+    let outer = replace_scope(Some(scope));
     // It catches panics.
-    let encoded = encode(message, &mut scratch.body, link.hub.envelope_max());
-    let scope = outer.end();
-    let (exported, fault) = scope.map_or_else(Default::default, |scope| (scope.tokens, scope.fault));
-    scratch.tokens = exported;
-    let pushed = match (encoded, fault) {
+    let encoded = encode(message, &mut body, link.hub.envelope_max());
+    // There is none if the thread ends.
+    let mut scope = replace_scope(outer).unwrap_or_default();
+    let pushed = match (encoded, scope.fault.take()) {
         (Err(EncodeError::Panicked(payload)), _) => Pushed::Unfit(EncodeError::Panicked(payload)),
         (_, Some(Fault::Unsendable(why))) => Pushed::Unfit(EncodeError::Refused { why }),
         (_, Some(Fault::PortsFull)) => Pushed::Full,
         (Err(error), None) => Pushed::Unfit(error),
         (Ok(_), None) => {
-            let envelope = Outgoing { kind, place, tokens: &scratch.tokens, body: &scratch.body };
+            let envelope = Outgoing { kind, place, tokens: &scope.tokens, body: &body };
             match link.push(lane, &envelope, memory) {
                 Ok(()) => Pushed::Done,
                 Err(PushError::TooLarge { size, max }) => Pushed::Unfit(EncodeError::TooLarge { size, max }),
@@ -115,16 +108,16 @@ pub(crate) fn push<T: Serialize + ?Sized>(
         }
     };
     if !matches!(pushed, Pushed::Done) {
-        for token in scratch.tokens.get(given..).unwrap_or_default() {
+        for token in scope.tokens.get(scope.given..).unwrap_or_default() {
             drop(link.hub.ports.withdraw(*token));
         }
     }
-    scratch.body.clear();
-    scratch.tokens.clear();
-    if scratch.body.capacity() > link.hub.settings.limits.scratch {
-        scratch.body = Vec::new();
+    scope.tokens.clear();
+    body.clear();
+    if body.capacity() <= link.hub.settings.limits.scratch {
+        scope.body = body;
     }
-    let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
+    let _ = KEPT.try_with(|kept| kept.set(Some(scope)));
     pushed
 }
 
@@ -141,14 +134,17 @@ pub(crate) struct WireRef<'a> {
     pub(crate) type_id: u64,
 }
 
-/// Runs `act` with the scope of the message being encoded, or says why a value cannot be encoded.
+/// Runs `act` with the scope of the message being encoded and its link, or says why a value cannot be encoded.
 fn in_scope<R, E: serde::ser::Error>(
     kind: &str,
-    act: impl FnOnce(&mut Scope) -> Result<R, String>,
+    act: impl FnOnce(&mut Scope, Arc<Link>) -> Result<R, String>,
 ) -> Result<R, E> {
-    let outcome = SCOPE.try_with(|scope| match &mut *scope.borrow_mut() {
-        Some(scope) => act(scope).inspect_err(|why| {
-            scope.fault.get_or_insert_with(|| Fault::Unsendable(why.clone()));
+    let outcome = SCOPE.try_with(|current| match current.borrow_mut().as_deref_mut() {
+        // The caller of `push` has the link.
+        Some(scope) => scope.link.upgrade().ok_or_else(|| "the link has ended".to_owned()).and_then(|link| {
+            act(scope, link).inspect_err(|why| {
+                scope.fault.get_or_insert_with(|| Fault::Unsendable(why.clone()));
+            })
         }),
         None => Err(format!("{kind} is serialized only while it is sent to another node")),
     });
@@ -171,7 +167,7 @@ impl<M: Wire> Serialize for ActorRef<M> {
                 let (found, uid) = match &actor {
                     Some(actor) => (actor.path(), actor.uid()),
                     None => {
-                        return in_scope("an ActorRef", |_| {
+                        return in_scope("an ActorRef", |_, _| {
                             Err("a reference to an adapter or a function cannot go to another node: send one to an actor"
                                 .to_owned())
                         });
@@ -179,13 +175,13 @@ impl<M: Wire> Serialize for ActorRef<M> {
                 };
                 text = found;
                 if let Some(actor) = actor.filter(|_| text.as_str().starts_with("/temp/")) {
-                    let link = in_scope("an ActorRef", |scope| Ok(scope.link.clone()))?;
+                    let link = in_scope("an ActorRef", |_, link| Ok(link))?;
                     link.hub.note_export(&actor);
                 }
                 (None, text.as_str(), uid, 0)
             }
         };
-        in_scope("an ActorRef", |_| {
+        in_scope("an ActorRef", |_, _| {
             check_canonical(path, uid > 0)
                 .map_err(|fault| format!("the path {path} cannot go to another node: {fault}"))
         })?;
@@ -200,16 +196,16 @@ pub(crate) fn write_port<S: Serializer>(
     serializer: S,
     port: impl FnOnce() -> ExportedPort,
 ) -> Result<S::Ok, S::Error> {
-    let (link, number) = in_scope("a reply port", |scope| {
+    let (link, number) = in_scope("a reply port", |scope, link| {
         let number = scope.tokens.len() - scope.given;
         if number + scope.given >= PORTS_MAX {
             return Err(format!("a message has at most {PORTS_MAX} reply ports"));
         }
-        Ok((scope.link.clone(), number as u8))
+        Ok((link, number as u8))
     })?;
     // Without the scope: ports that are swept for room may run code of their askers.
     let exported = link.export(port());
-    in_scope("a reply port", |scope| match exported {
+    in_scope("a reply port", |scope, _| match exported {
         Ok(token) => {
             scope.tokens.push(token);
             Ok(())

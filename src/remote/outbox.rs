@@ -5,9 +5,9 @@
 //! sealed batches of the lanes in turn, and seals an open one when nothing else is there. So whatever is not written yet
 //! stays here, where the bounds count it.
 //!
-//! **Wake.** A sender pushes, and then swaps `armed` to true. The one that has found false wakes the engine. The engine swaps
-//! `armed` to false, and then looks through all lanes. The swaps have an order: behind the swap of a sender that found true
-//! comes one of the engine, which looks later; any other sender wakes.
+//! **Wake.** A sender pushes, and then looks whether `armed` is true; if not, it swaps it to true. The one whose swap has found
+//! false wakes the engine. The engine swaps `armed` to false, and then looks through all lanes. The changes of `armed` have an
+//! order: behind the true that a sender has found comes a swap of the engine, which looks later; any other sender wakes.
 //!
 //! **Credit.** A batch is given out only if the peer has room for all of it. A batch without envelopes needs no credit and
 //! counts for no bytes: it shows a mark, or it is a *probe*, by which the peer learns how much was lost before. Without
@@ -266,8 +266,13 @@ impl Outbox {
     /// Tells the engine, unless it has been told.
     fn wake(&self) -> Wake {
         // Ordering: Relaxed; the lock of the lane orders. Were the engine's look before this thread's push by the lock, so would
-        // the swap of `begin_look` be before this one, and this one would find false.
-        if self.armed.swap(true, Ordering::Relaxed) { Wake::NotNeeded } else { Wake::Engine }
+        // the swap of `begin_look` be before this load and this swap, and both would find false, or the true of another thread
+        // that has found false later, and wakes.
+        if self.armed.load(Ordering::Relaxed) || self.armed.swap(true, Ordering::Relaxed) {
+            Wake::NotNeeded
+        } else {
+            Wake::Engine
+        }
     }
 
     /// The engine begins to look: a push that it may miss wakes it again.
@@ -313,17 +318,18 @@ impl Outbox {
         held.shipped_messages += u64::from(messages);
         let heartbeat = self.heartbeat.load(Ordering::Relaxed);
         let position = Position { mark, fence, heartbeat, ..held.next };
-        // There are at most 256 lanes.
-        let prefix =
-            Prefix { kind: FrameKind::Batch, lane: lane as u8, envelopes, from: self.from, to: self.to };
-        prefix.write(&mut frame);
-        position.write(&mut frame);
         held.next = Position {
             sequence: position.sequence + 1,
             first: position.first + u64::from(envelopes),
             offset: position.offset + charge,
             ..position
         };
+        drop(held);
+        // There are at most 256 lanes.
+        let prefix =
+            Prefix { kind: FrameKind::Batch, lane: lane as u8, envelopes, from: self.from, to: self.to };
+        prefix.write(&mut frame);
+        position.write(&mut frame);
         Some(frame)
     }
 
