@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// The bytes that may wait for a socket before batches are left in their outboxes.
 const QUEUE_MAX: usize = 256 * 1024;
+/// A batch that is shorter, and shorter than half of the longest so far, was taken while it was being filled.
+const SMALL_BATCH: usize = 8 * 1024;
 /// The bytes of control, heartbeats and names that may wait for the engine's thread.
 const REQUESTS_MAX: usize = 4 * 1024 * 1024;
 /// The longest frame that is carried, whatever a server takes.
@@ -125,6 +127,7 @@ fn start(nats: &Nats, node: &Identity, inbound: Arc<dyn Inbound>) -> Result<Nats
             outboxes: VecDeque::new(),
             wanting: Vec::new(),
             max_frame: 0,
+            longest: 0,
             state: LinkState::default(),
         },
         of_other: OtherOwner {
@@ -306,6 +309,8 @@ struct DataOwner {
     /// Those of which senders have told since the last look.
     wanting: Vec<PeerOutbox>,
     max_frame: usize,
+    /// The length of the longest batch so far.
+    longest: usize,
     state: LinkState,
 }
 
@@ -331,9 +336,14 @@ impl Owner for DataOwner {
     }
 
     fn fill(&mut self, queue: &mut WriteQueue<PeerOutbox>) {
-        while queue.len() < QUEUE_MAX {
+        // A small batch is one that its senders were still filling. While it is written they fill the next one: taken at once,
+        // it would have a few messages, and cost as much as a full one.
+        let mut small = 0;
+        while queue.len() < QUEUE_MAX && small < self.outboxes.len().max(1) {
             let Some(outbox) = self.outboxes.pop_front() else { break };
             let Some(frame) = outbox.next(self.max_frame) else { continue };
+            self.longest = self.longest.max(frame.len());
+            small += usize::from(frame.len() < SMALL_BATCH.min(self.longest / 2));
             let Some(subject) = self.subjects.data_to(outbox.peer()) else {
                 log::error!("NATS: a batch is lost: `{}` is no name of a node", outbox.peer());
                 continue;
