@@ -5,12 +5,14 @@
 //! rounds are interleaved: each measures every row once. `--tells` sends tells alone, for a profile. A figure is the median of the rounds, and the range of all stands behind
 //! it. A ratio is that of the medians of one run.
 
+mod certificates;
 mod floor;
 mod nodes;
 mod raw;
 
 use crate::nodes::Nodes;
-use pointsman_nats::DevServer;
+use crate::certificates::Certificates;
+use pointsman_nats::{DevServer, Nats};
 use std::error::Error;
 use std::time::Duration;
 
@@ -70,13 +72,20 @@ fn arguments() -> Result<(usize, bool), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let (rounds, is_tells) = arguments()?;
     let server = DevServer::start()?;
-    let nodes = Nodes::start(&server)?;
+    let plain = |_: &str| Nats::servers([server.url()]);
+    let nodes = Nodes::start("bench", plain, false)?;
     if is_tells {
         for _ in 0..rounds {
             println!("{:.2} M/s", nodes.tells()? / 1e6);
         }
         return nodes.end();
     }
+    let certificates = Certificates::new()?;
+    let tls_server = certificates.server()?;
+    let tls_nodes = Nodes::start("secure", |node| certificates.nats(&tls_server, node), false)?;
+    // A server of its own, so that its names are free.
+    let lanes_server = DevServer::start()?;
+    let lanes_nodes = Nodes::start("lanes", |_| Nats::servers([lanes_server.url()]), true)?;
     let mut rows = [
         ("tells", "M/s"),
         ("raw messages", "M/s"),
@@ -85,7 +94,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("raw request", "µs"),
         ("asks, 100 outstanding", "k/s"),
         ("tells of two threads", "M/s"),
+        ("tells over TLS", "M/s"),
         ("processor time of a tell on its sender's thread", "ns"),
+        ("processor time of a received envelope, to its mailbox", "ns"),
         ("loopback round trip", "µs"),
         ("loopback bytes", "MB/s"),
     ]
@@ -99,7 +110,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             raw::request(&server)?,
             nodes.asks_beside()? / 1e3,
             nodes.tells_of_two()? / 1e6,
+            tls_nodes.tells()? / 1e6,
             nodes.time_of_a_tell()?,
+            lanes_nodes.time_of_an_envelope()?,
             floor::round_trip()?,
             floor::bytes()? / 1e6,
         ];
@@ -108,10 +121,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows.iter_mut().zip(figures).for_each(|(row, figure)| row.values.push(figure));
         }
     }
-    let [tells, messages, batches, ask, request, beside, of_two, ..] = &rows;
+    let [tells, messages, batches, ask, request, beside, of_two, of_tls, of_tell, of_envelope, floors @ ..] = &rows;
     let bytes = tells.median() * MESSAGE as f64;
     let one = 1e3 / ask.median();
-    println!("| figure | nodes | raw NATS | ratio | target |\n|---|---|---|---|---|");
+    println!("| figure | nodes | beside | ratio | target |\n|---|---|---|---|---|");
     for (name, ours, theirs, ratio, target) in [
         (
             "64-byte tells handled",
@@ -148,13 +161,24 @@ fn main() -> Result<(), Box<dyn Error>> {
             beside.median() / one,
             "at least 8",
         ),
+        (
+            "tells of one thread in bytes over TLS, beside plain text",
+            format!("{:.0} MB/s", of_tls.median() * MESSAGE as f64),
+            format!("{bytes:.0} MB/s"),
+            of_tls.median() / tells.median(),
+            "at least 0.6",
+        ),
     ] {
         println!("| {name} | {ours} | {theirs} | {ratio:.2} | {target} |");
     }
     println!();
-    println!("{}: {} (target: at most 150)", rows[7].name, rows[7].text());
-    for row in &rows[8..] {
+    println!("{}: {} (target: at most 150)", of_tell.name, of_tell.text());
+    println!("{}: {} (target: at most 300)", of_envelope.name, of_envelope.text());
+    for row in floors {
         println!("floor: {}: {}", row.name, row.text());
     }
-    nodes.end()
+    for nodes in [nodes, tls_nodes, lanes_nodes] {
+        nodes.end()?;
+    }
+    Ok(())
 }

@@ -4,11 +4,12 @@ use crate::{MESSAGE, OUTSTANDING, REQUESTS, REQUESTS_BESIDE, TELLS, TIMED, p50};
 use pointsman::ask::Ask;
 use pointsman::prelude::*;
 use pointsman::remote::{Node, Policy, Wire};
-use pointsman_nats::{DevServer, Nats};
+use pointsman_nats::Nats;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -103,6 +104,34 @@ fn thread_time() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
+/// The processor time so far of the threads of a system's internal dispatcher, in nanoseconds, as soon as they sleep.
+fn lanes_time(system: &str) -> Result<f64, Box<dyn Error>> {
+    // The kernel keeps 15 bytes of the name of a thread.
+    let name: String = format!("{system}-internal-").chars().take(15).collect();
+    let read = || -> Result<(usize, u64), Box<dyn Error>> {
+        let (mut threads, mut time) = (0, 0);
+        for task in fs::read_dir("/proc/self/task")? {
+            let task = task?.path();
+            if fs::read_to_string(task.join("comm"))?.starts_with(&name) {
+                threads += 1;
+                let text = fs::read_to_string(task.join("schedstat"))?;
+                time += text.split(' ').next().ok_or("no time")?.parse::<u64>()?;
+            }
+        }
+        Ok((threads, time))
+    };
+    let mut before = read()?;
+    loop {
+        thread::sleep(Duration::from_millis(2));
+        let now = read()?;
+        match now {
+            (0, _) => return Err("the lanes have no threads of their own".into()),
+            (_, time) if now == before => return Ok(time as f64),
+            _ => before = now,
+        }
+    }
+}
+
 impl Far {
     /// Sends so many notes, as fast as the link takes them.
     fn send(&self, count: u64) {
@@ -130,18 +159,27 @@ impl Far {
 }
 
 impl Nodes {
-    pub fn start(server: &DevServer) -> Result<Self, Box<dyn Error>> {
-        let start = |name| {
+    /// Starts a system of this name on two nodes, `n1` and `n2`, with these settings. The lanes of the second node have a
+    /// dispatcher of their own if `lanes_apart`.
+    pub fn start(system: &str, nats: impl Fn(&str) -> Nats, lanes_apart: bool) -> Result<Self, Box<dyn Error>> {
+        let start = |name: &str| {
             let policy = Policy::closed().allow_path("/user/*");
-            let node = Node::new(name).engine(Nats::servers([server.url()])).message::<Work>().policy(policy);
-            System::builder("bench").node(node).build()
+            let node = Node::new(name).engine(nats(name)).message::<Work>().policy(policy);
+            let builder = System::builder(system).node(node);
+            match lanes_apart && name == "n2" {
+                // A thread that waits sleeps, so that its waits cost no processor time.
+                true => builder
+                    .dispatcher("internal", Dispatcher::work_stealing().threads(1).spin(Duration::ZERO))
+                    .build(),
+                false => builder.build(),
+            }
         };
         let (n1, n2) = (start("n1")?, start("n2")?);
         let worker = |name: &str| -> Result<Far, Box<dyn Error>> {
             let handled = Arc::new(AtomicU64::new(0));
             let count = handled.clone();
             n2.actor(name).spawn(move || Worker { next: 0, handled: count.clone() })?;
-            let worker = n1.resolve::<Work>(&format!("pointsman://bench@n2/user/{name}"), LONG).wait()?;
+            let worker = n1.resolve::<Work>(&format!("pointsman://{system}@n2/user/{name}"), LONG).wait()?;
             Ok(Far { worker, handled })
         };
         let workers = [worker("first")?, worker("second")?];
@@ -180,6 +218,15 @@ impl Nodes {
         let time = thread_time() - began;
         far.wait(first + TIMED)?;
         Ok(time / TIMED as f64)
+    }
+
+    /// The processor time of the thread of the lanes for each tell, in nanoseconds, where `start` has given the lanes a
+    /// dispatcher of their own: from a frame in the queue of its lane to a message in the mailbox of the worker, whose own
+    /// dispatcher handles it.
+    pub fn time_of_an_envelope(&self) -> Result<f64, Box<dyn Error>> {
+        let began = lanes_time(self.n2.name())?;
+        self.tells()?;
+        Ok((lanes_time(self.n2.name())? - began) / TELLS as f64)
     }
 
     /// The median of asks, one outstanding, in microseconds.
