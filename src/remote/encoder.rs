@@ -17,7 +17,8 @@ use crate::sync::per_thread;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::Weak;
 
 /// The most ports in a message: an envelope has a byte for their number.
 const PORTS_MAX: usize = 255;

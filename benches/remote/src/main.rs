@@ -10,8 +10,8 @@ mod floor;
 mod nodes;
 mod raw;
 
-use crate::nodes::Nodes;
 use crate::certificates::Certificates;
+use crate::nodes::Nodes;
 use pointsman_nats::{DevServer, Nats};
 use std::error::Error;
 use std::time::Duration;
@@ -121,7 +121,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows.iter_mut().zip(figures).for_each(|(row, figure)| row.values.push(figure));
         }
     }
-    let [tells, messages, batches, ask, request, beside, of_two, of_tls, of_tell, of_envelope, floors @ ..] = &rows;
+    let [tells, messages, batches, ask, request, beside, of_two, of_tls, of_tell, of_envelope, floors @ ..] =
+        &rows;
     let bytes = tells.median() * MESSAGE as f64;
     let one = 1e3 / ask.median();
     println!("| figure | nodes | beside | ratio | target |\n|---|---|---|---|---|");

@@ -161,7 +161,11 @@ impl Far {
 impl Nodes {
     /// Starts a system of this name on two nodes, `n1` and `n2`, with these settings. The lanes of the second node have a
     /// dispatcher of their own if `lanes_apart`.
-    pub fn start(system: &str, nats: impl Fn(&str) -> Nats, lanes_apart: bool) -> Result<Self, Box<dyn Error>> {
+    pub fn start(
+        system: &str,
+        nats: impl Fn(&str) -> Nats,
+        lanes_apart: bool,
+    ) -> Result<Self, Box<dyn Error>> {
         let start = |name: &str| {
             let policy = Policy::closed().allow_path("/user/*");
             let node = Node::new(name).engine(nats(name)).message::<Work>().policy(policy);
