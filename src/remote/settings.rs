@@ -9,10 +9,11 @@ use crate::remote::detector::DetectorSettings;
 use crate::remote::limits::Limits;
 use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::policy::{Policy, is_role};
+use std::fmt;
 use std::time::Duration;
 
 /// The settings of a node.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct RemoteSettings {
     /// The name of the node.
@@ -44,6 +45,41 @@ pub(crate) struct RemoteSettings {
     /// The settings of the engine on NATS, which alone knows their keys.
     #[serde(skip_serializing_if = "crate::util::values::is_default")]
     pub(crate) nats: toml::Table,
+}
+
+impl fmt::Debug for RemoteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.clone();
+        hide_logins(&mut shown.nats);
+        f.write_str(&toml::to_string(&shown).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Replaces the logins in the addresses of servers, which may have passwords, by `…`. Returns whether there was one.
+pub(crate) fn hide_logins(nats: &mut toml::Table) -> bool {
+    /// `is_address` holds for the texts below `servers`.
+    fn hide(value: &mut toml::Value, is_address: bool) -> bool {
+        match value {
+            toml::Value::String(text) => {
+                let Some(end) = text.rfind('@') else { return false };
+                let scheme = text.find("://").map(|at| at + "://".len()).filter(|at| *at <= end);
+                if scheme.is_none() && !is_address {
+                    return false;
+                }
+                text.replace_range(scheme.unwrap_or(0)..end, "…");
+                true
+            }
+            // Each of them, so no `any`.
+            toml::Value::Array(list) => {
+                list.iter_mut().fold(false, |found, value| hide(value, is_address) | found)
+            }
+            toml::Value::Table(table) => {
+                table.iter_mut().fold(false, |found, (_, value)| hide(value, is_address) | found)
+            }
+            _ => false,
+        }
+    }
+    nats.iter_mut().fold(false, |found, (key, value)| hide(value, key == "servers") | found)
 }
 
 /// The settings of the failure detector that were given.
@@ -245,6 +281,30 @@ mod tests {
     }
 
     #[test]
+    fn logins_of_servers_are_not_shown() {
+        let mut nats: toml::Table = r#"
+            servers = ["nats://u:p@w@h:1", "tls://h", "u:pw@h", "nats://pw@h", 7]
+            ca = "/etc/me@here/ca.pem"
+            insecure = false
+            [deeper]
+            other = ["nats://u:pw://x@h"]
+        "#
+        .parse()
+        .expect("it is TOML");
+        let settings = RemoteSettings { nats: nats.clone(), ..RemoteSettings::default() };
+        assert!(hide_logins(&mut nats));
+        let texts = |value: &toml::Value| value.as_array().cloned().unwrap_or_default();
+        let expected = ["nats://…@h:1", "tls://h", "…@h", "nats://…@h"].map(toml::Value::from);
+        assert_eq!(texts(&nats["servers"])[..4], expected);
+        assert_eq!(nats["ca"].as_str(), Some("/etc/me@here/ca.pem"));
+        assert_eq!(texts(&nats["deeper"]["other"]), ["nats://…@h".into()]);
+        assert!(!format!("{settings:?}").contains("pw") && format!("{settings:?}").contains("nats://…@h:1"));
+        let mut without = "servers = ['nats://h:1']\nca = 'a@b'".parse().expect("it is TOML");
+        assert!(!hide_logins(&mut without));
+        assert_eq!(without["servers"][0].as_str(), Some("nats://h:1"));
+    }
+
+    #[test]
     fn each_key_has_its_effect() {
         let settings = read(ALL).unwrap();
         let names = settings.roles.iter().flatten().map(String::as_str).collect::<Vec<_>>();
@@ -322,6 +382,15 @@ mod tests {
         assert_eq!(*taken.lock().unwrap(), [read(ALL).unwrap().nats], "the engine gets its section, once");
         let printed = system.settings();
         assert_eq!(read(&printed).unwrap(), read(ALL).unwrap(), "{printed}");
+        // A login is for the engine alone.
+        let file = ALL.replace("tls://10.0.0.1:4222", "tls://me:secret@10.0.0.1:4222");
+        let node = Node::new("code").engine(Taking(taken.clone()));
+        let system = System::builder("shop").node(node).config(&file).unwrap().build().unwrap();
+        let servers = taken.lock().unwrap().pop().expect("its section")["servers"].to_string();
+        assert!(servers.contains("tls://me:secret@10.0.0.1:4222"), "{servers}");
+        let printed = system.settings();
+        assert!(!printed.contains("secret") && printed.contains("tls://…@10.0.0.1:4222"), "{printed}");
+        assert!(printed.starts_with("# remote.nats: users and passwords are not shown\n"), "{printed}");
         // What the code says, and no file, is printed too.
         let node =
             Node::new("code").engine(InProcess::new()).cluster("shop").down_after(Duration::from_secs(11));

@@ -169,6 +169,21 @@ fn errors_of_a_server_are_told_with_what_to_do() {
     }
 }
 
+/// The server gets the password, and no one that reads what the engine tells does.
+#[test]
+fn an_error_about_a_login_shows_no_password() {
+    let server = FakeServer::start();
+    let address = server.0.local_addr().expect("it is bound");
+    let node = TestNode::start(Nats::servers([format!("nats://me:secret@{address}")]), "n1", 1);
+    let mut peer = server.accept();
+    peer.say(INFO);
+    let connect = peer.line().expect("CONNECT");
+    assert!(connect.contains("\"user\":\"me\",\"pass\":\"secret\""), "{connect}");
+    peer.say("-ERR 'Authorization Violation'\r\n");
+    let why = node.record.wait_down(1);
+    assert!(why.contains(&address.to_string()) && !why.contains("secret"), "{why}");
+}
+
 #[test]
 fn a_message_that_is_too_long_or_ill_formed_ends_the_connection_and_not_the_node() {
     for message in [
