@@ -5,6 +5,7 @@
 
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
+use crate::remote::control_message::ROLES_MAX;
 use crate::remote::detector::DetectorSettings;
 use crate::remote::limits::Limits;
 use crate::remote::on_quarantine::OnQuarantine;
@@ -169,6 +170,9 @@ impl RemoteSettings {
         }
         if let Some(role) = self.roles.iter().flatten().find(|role| !is_role(role)) {
             return Err(("roles".to_owned(), format!("one is {role:?}: must be {ROLE_NAME}")));
+        }
+        if let Some(count) = self.roles.as_ref().map(Vec::len).filter(|count| *count > ROLES_MAX) {
+            return Err(("roles".to_owned(), format!("there are {count}: must be at most {ROLES_MAX}")));
         }
         match self.lanes {
             Some(lanes) if !(1..=LANES_MAX).contains(&lanes) => {
@@ -518,6 +522,7 @@ mod tests {
             (RemoteSettings { node: bad(), ..defaults() }, "node"),
             (RemoteSettings { cluster: bad(), ..defaults() }, "cluster"),
             (RemoteSettings { roles: bad().map(|role| vec![role]), ..defaults() }, "roles"),
+            (RemoteSettings { roles: Some(vec!["a".to_owned(); ROLES_MAX + 1]), ..defaults() }, "roles"),
             (RemoteSettings { lanes: Some(0), ..defaults() }, "lanes"),
             (RemoteSettings { lanes: Some(17), ..defaults() }, "lanes"),
             (RemoteSettings { limits: Limits::new().depth(0), ..defaults() }, "limits.depth"),
@@ -526,5 +531,14 @@ mod tests {
             assert_eq!(fault(settings), Err(key.to_owned()));
         }
         assert_eq!(fault(RemoteSettings { lanes: Some(16), ..defaults() }), Ok(()));
+        let most = || vec!["a".to_owned(); ROLES_MAX];
+        assert_eq!(fault(RemoteSettings { roles: Some(most()), ..defaults() }), Ok(()));
+        let of_code = |roles| {
+            let node = Node::new("n1").engine(InProcess::new()).roles(roles);
+            System::builder("shop").node(node).build().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(of_code(most()), Ok(()));
+        let error = of_code([most(), most()].concat()).unwrap_err();
+        assert!(error.contains("256 roles: must be at most 128"), "{error}");
     }
 }
