@@ -270,8 +270,8 @@ fn memory_stays_bounded_whatever_a_server_sends() {
             (format!("MSG pointsman.i.n1.a/b 4 {}\r\n{large}\r\n", large.len()), 200),
             ("HMSG pointsman.i.n1.bad 4 16 16\r\nNATS/1.0 503\r\n\r\n\r\n".repeat(1000), 20),
             ("MSG pointsman.d.n1.n2 1 0\r\n\r\n".repeat(1000), 50),
-            (info, 2000),
-            (urls, 1000),
+            (info, 700),
+            (urls, 800),
             ("+OK\r\n".repeat(10_000), 50),
             ("PONG\r\n".repeat(10_000), 50),
             ("-ERR 'Permissions Violation for Publish to \"pointsman.h.n1\"'\r\n".repeat(1000), 20),
@@ -297,7 +297,7 @@ fn memory_stays_bounded_whatever_a_server_sends() {
         }
         let frames = other_node.record.wait_frames(ChannelKind::Batch, number as usize);
         assert!(numbers(&frames).into_iter().eq(0..number));
-        assert_eq!((node.record.told().len(), other_node.record.told().len()), (1 + 9, 1 + number as usize));
+        assert_eq!(node.record.frames(ChannelKind::Batch).len(), 9, "the other messages are for no node");
     });
 }
 
