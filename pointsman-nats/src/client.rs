@@ -19,7 +19,7 @@ pub(crate) const PING_AFTER: Duration = Duration::from_secs(5);
 const PINGS_MAX: u32 = 2;
 
 /// How a client introduces itself.
-#[derive(Debug, Clone)]
+#[derive(Clone)] // no `Debug`, which would show the password
 pub(crate) struct ClientOptions {
     /// The name by which the server lists the connection.
     pub(crate) name: String,

@@ -488,7 +488,7 @@ impl fmt::Debug for Subject {
 }
 
 /// The `CONNECT` of a client.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Clone, Serialize)] // no `Debug`, which would show the password
 pub(crate) struct Connect<'a> {
     /// Whether the server confirms each operation.
     pub(crate) verbose: bool,

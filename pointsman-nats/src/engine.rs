@@ -56,9 +56,7 @@ impl Engine for Nats {
                 "`[remote.{section}]` is not for the engine of pointsman-nats"
             )));
         }
-        let table = toml.parse().map_err(|error: toml::de::Error| {
-            EngineError::new(SettingsError::Syntax { why: error.to_string() })
-        })?;
+        let table = toml.parse().map_err(|error| EngineError::new(SettingsError::syntax(&error)))?;
         *self = self.clone().with_table(&table).map_err(EngineError::new)?;
         Ok(())
     }

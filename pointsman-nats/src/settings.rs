@@ -127,6 +127,13 @@ impl fmt::Display for SettingsError {
 
 impl Error for SettingsError {}
 
+impl SettingsError {
+    /// The error shows the line, which may have the address of a server.
+    pub(crate) fn syntax(error: &toml::de::Error) -> Self {
+        SettingsError::Syntax { why: without_passwords(&error.to_string()) }
+    }
+}
+
 debug_by_display! { SettingsError }
 
 /// The keys of `[remote.nats]`.
@@ -253,11 +260,21 @@ fn endpoint_of(text: &str) -> Result<(String, u16), &'static str> {
 
 /// The text of an address as errors show it.
 fn without_password(value: &str) -> String {
-    match (value.split_once("://"), value.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, endpoint))) => format!("{scheme}://…@{endpoint}"),
-        (None, Some((_, endpoint))) => format!("…@{endpoint}"),
-        _ => value.to_owned(),
+    let Some((login, endpoint)) = value.rsplit_once('@') else { return value.to_owned() };
+    match login.split_once("://") {
+        Some((scheme @ ("nats" | "tls"), _)) => format!("{scheme}://…@{endpoint}"),
+        _ => format!("…@{endpoint}"),
     }
+}
+
+/// A text with lines of a file, which may have addresses: in each line, the text from the first `:` to the last `@` is left out.
+/// This may be more than passwords, since a password may have any character.
+pub(crate) fn without_passwords(text: &str) -> String {
+    let shown = |line: &str| match (line.find(':'), line.rfind('@')) {
+        (Some(from), Some(to)) if from < to => format!("{}…{}", &line[..=from], &line[to..]),
+        _ => line.to_owned(),
+    };
+    text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
@@ -279,12 +296,24 @@ fn percent_decoded(text: &str) -> Option<String> {
 ///
 /// A node has two connections, which go to one server after the other until one takes them. Plain text (`nats://`) goes to
 /// this machine alone, unless [`insecure`](Self::insecure) allows more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Nats {
     pub(crate) servers: Vec<String>,
     pub(crate) files: TlsFiles,
     pub(crate) insecure: bool,
+}
+
+impl fmt::Debug for Nats {
+    /// Without users and passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers: Vec<String> = self.servers.iter().map(|server| without_password(server)).collect();
+        f.debug_struct("Nats")
+            .field("servers", &servers)
+            .field("files", &self.files)
+            .field("insecure", &self.insecure)
+            .finish()
+    }
 }
 
 impl Nats {
@@ -371,7 +400,11 @@ impl Nats {
             let Some(key) = KEYS.iter().copied().find(|known| known == key) else {
                 return Err(SettingsError::UnknownKey { key: key.clone() });
             };
-            let wrong = |expected| SettingsError::Value { key, value: value.to_string(), expected };
+            let wrong = |expected| SettingsError::Value {
+                key,
+                value: without_passwords(&value.to_string()),
+                expected,
+            };
             let path = || {
                 let text = value.as_str().filter(|text| !text.is_empty());
                 text.map(|text| Some(PathBuf::from(text))).ok_or_else(|| wrong("the path of a file"))
@@ -411,9 +444,7 @@ impl Nats {
     /// # Ok::<(), pointsman_nats::SettingsError>(())
     /// ```
     pub fn of_config(toml: &str) -> Result<Self, SettingsError> {
-        let file: toml::Table = toml
-            .parse()
-            .map_err(|error: toml::de::Error| SettingsError::Syntax { why: error.to_string() })?;
+        let file: toml::Table = toml.parse().map_err(|error| SettingsError::syntax(&error))?;
         let section = file.get("remote").and_then(|remote| remote.get("nats"));
         Self::of_table(section.and_then(toml::Value::as_table).ok_or(SettingsError::NoSection)?)
     }
@@ -544,6 +575,48 @@ mod tests {
         }
         let error = ServerAddress::parse("nats://u:secret@a b").unwrap_err().to_string();
         assert!(!error.contains("secret") && error.contains("nats://…@a b"), "{error}");
+    }
+
+    #[test]
+    fn no_text_shows_a_password() {
+        for (address, shown) in [
+            ("nats://u:pw@h:1", "nats://…@h:1"),
+            ("tls://u:pw://@y@h", "tls://…@h"),
+            ("u:pw@h", "…@h"),
+            ("u:pw@nats://h", "…@nats://h"),
+            ("u:pw://x@h", "…@h"),
+            ("nats://h:1", "nats://h:1"),
+        ] {
+            assert_eq!(without_password(address), shown);
+            let nats = Nats::servers([address]).insecure(true);
+            let debug = format!("{nats:?}");
+            assert!(!debug.contains("pw") && debug.contains(shown), "{debug}");
+            for texts in nats.addresses() {
+                assert!(!format!("{texts:?}{}", texts[0]).contains("pw"), "{address}");
+            }
+            for error in nats.addresses().err() {
+                assert!(!format!("{error} {error:?}").contains("pw"), "{address}: {error}");
+            }
+        }
+        use pointsman::remote::Engine;
+        for wrong in [
+            "servers = 'nats://u:pw@h'",
+            "servers = ['nats://u:pw@h', 5]",
+            "servers = ['nats://u:pw@h', 5",
+            "servers = [\n'nats://u:pw@h'\n'nats://u:pw@h'\n]",
+            "servers = ['http://u:pw@h']",
+            "servers = ['nats://u:pw@10.0.0.1']",
+            "ca = ['nats://u:pw@h']",
+        ] {
+            let file = format!("[remote.nats]\n{wrong}");
+            let mut errors = vec![Nats::of_config(&file).expect_err(wrong).to_string()];
+            errors.extend(
+                Nats::configured().configure("nats", wrong).err().map(|error| format!("{error} {error:?}")),
+            );
+            for error in errors {
+                assert!(!error.contains("pw") && error.contains("…@"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -90,7 +90,9 @@ pub enum AskError {
         /// The router.
         target: Option<Arc<ActorPath>>,
     },
-    /// The target is on another node, and that node is gone, or was started again. The request may have been handled.
+    /// The target is on another node, and that node is gone, or was started again, after the request was sent: it may have been
+    /// handled. A request that was not sent ends as [`Undeliverable`](Self::Undeliverable) with the reason
+    /// [`NodeGone`](DeadLetterReason::NodeGone).
     PeerGone {
         /// The target of the ask.
         target: Option<Arc<ActorPath>>,
@@ -157,7 +159,6 @@ impl AskError {
     pub(crate) const fn refused_for(reason: DeadLetterReason) -> Self {
         match reason {
             DeadLetterReason::NoRoutee => Self::no_routees(),
-            DeadLetterReason::NodeGone => Self::PeerGone { target: None },
             reason => Self::Undeliverable { reason, target: None },
         }
     }

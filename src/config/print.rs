@@ -30,8 +30,8 @@ impl Extension for Settings {}
 
 impl SystemRef {
     /// Returns all settings of the system, from code and files, as the text of a [configuration](crate::config) that
-    /// makes the same system, except for settings that a file cannot express, such as functions. Comments at its
-    /// beginning name these settings.
+    /// makes the same system, except for settings that a file cannot express, such as functions, and for the users and
+    /// passwords of NATS servers, which are left out. Comments at its beginning name these settings.
     #[doc(alias = "Settings")]
     pub fn settings(&self) -> String {
         self.core().extensions.get::<Settings>().to_string()
@@ -52,6 +52,15 @@ impl Settings {
         dispatchers
             .entry("default".to_owned())
             .or_insert_with(|| dispatcher("default", Dispatcher::work_stealing(), &mut notes));
+        #[cfg(feature = "remote")]
+        let remote = {
+            let mut remote = settings.remote.clone();
+            let nats = remote.get_mut("nats").and_then(toml::Value::as_table_mut);
+            if nats.is_some_and(crate::remote::settings::hide_logins) {
+                notes.push("remote.nats: users and passwords are not shown".to_owned());
+            }
+            remote
+        };
         let file = File {
             seed: Some(settings.seed),
             inbox_capacity: Some(settings.inbox_capacity),
@@ -73,7 +82,7 @@ impl Settings {
                 .map(|(name, section)| (name.clone(), section.table().clone()))
                 .collect(),
             #[cfg(feature = "remote")]
-            remote: settings.remote.clone(),
+            remote,
         };
         Self { file, notes }
     }

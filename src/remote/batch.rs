@@ -67,7 +67,7 @@ pub(crate) enum EnvelopeKind {
 }
 
 impl EnvelopeKind {
-    const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Tell,
         Self::Reply,
         Self::RefusedReply,

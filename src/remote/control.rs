@@ -106,6 +106,12 @@ impl<T: Clone> ControlSender<T> {
         Ok((self.acknowledged() + 1..).zip(self.unacked.iter().cloned()).collect())
     }
 
+    /// Drops what is not acknowledged: the link has ended.
+    pub(crate) fn clear(&mut self) {
+        self.sent -= self.unacked.len() as u64;
+        self.unacked = VecDeque::new();
+    }
+
     /// The node itself did not run for so long, and the peer could not be heard.
     pub(crate) fn forgive(&mut self, pause: Duration, now: Duration) {
         self.progress = self.progress.saturating_add(pause).min(now);

@@ -2,16 +2,21 @@
 //!
 //! The variants of these enums have their numbers by their order, which never changes: new ones come last.
 
+use crate::path::canonical_path::PATH_MAX;
 use crate::remote::association::{Greeting, Refusal, Side};
 use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, decode, encode};
 use crate::remote::credit::Receipt;
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
+use crate::remote::policy::is_role;
 use crate::remote::refused::Refused;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a control message.
 const CONTROL_MAX: usize = 64 << 10;
+
+/// The most roles of a node.
+pub(crate) const ROLES_MAX: usize = 128;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ControlMessage {
@@ -73,6 +78,17 @@ pub(crate) enum NumberedMessage {
 }
 
 impl NumberedMessage {
+    /// The path of the actor that it is about.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Watch { path, .. }
+            | Self::Unwatch { path, .. }
+            | Self::Terminated { path, .. }
+            | Self::Stop { path, .. } => Some(path),
+            Self::Goodbye | Self::Unanswered(_) => None,
+        }
+    }
+
     /// Whether it acts behind the data that was sent before it.
     pub(crate) fn waits_for_data(&self) -> bool {
         matches!(self, NumberedMessage::Goodbye | NumberedMessage::Terminated { .. })
@@ -140,8 +156,25 @@ impl ControlMessage {
 
     pub(crate) fn read(frame: &[u8]) -> Result<Self, DecodeError> {
         match frame.get(PREFIX_LEN..) {
-            Some(body) if body.len() <= CONTROL_MAX => decode(body),
+            Some(body) if body.len() <= CONTROL_MAX => {
+                let message: Self = decode(body)?;
+                if message.is_bounded() {
+                    return Ok(message);
+                }
+                Err(DecodeError::Malformed { why: "a text or a list is too long".to_owned() })
+            }
             _ => Err(DecodeError::Malformed { why: "the frame has another length".to_owned() }),
+        }
+    }
+
+    /// Whether all that may be kept is as short as this crate writes it.
+    fn is_bounded(&self) -> bool {
+        match self {
+            Self::Hello(hello) | Self::Welcome(hello) => {
+                hello.roles.len() <= ROLES_MAX && hello.roles.iter().all(|role| is_role(role))
+            }
+            Self::Numbered { message, .. } => message.path().is_none_or(|path| path.len() <= PATH_MAX),
+            _ => true,
         }
     }
 }
@@ -211,6 +244,32 @@ mod tests {
         }
         assert_eq!(Hello::new(&hello().greeting(), &["front".to_owned()]), hello());
         assert!(ControlMessage::read(&[]).is_err());
+    }
+
+    #[test]
+    fn paths_and_roles_are_bounded() {
+        let path = |bytes: usize| "/".repeat(bytes);
+        type Make = fn(String) -> NumberedMessage;
+        let makes: [Make; 4] = [
+            |path| NumberedMessage::Watch { path, uid: 1 },
+            |path| NumberedMessage::Unwatch { path, uid: 1 },
+            |path| NumberedMessage::Terminated { path, uid: 1, existed: true },
+            |path| NumberedMessage::Stop { path, uid: 1 },
+        ];
+        let is_read = |message: ControlMessage| ControlMessage::read(&message.frame(1, 2)).is_ok();
+        for make in makes {
+            for (bytes, expected) in [(PATH_MAX, true), (PATH_MAX + 1, false)] {
+                let message = ControlMessage::Numbered { number: 1, message: make(path(bytes)) };
+                assert_eq!(is_read(message.clone()), expected, "{message:?}");
+            }
+        }
+        let with = |roles: Vec<String>| Hello { roles, ..hello() };
+        for make in [ControlMessage::Hello as fn(Hello) -> ControlMessage, ControlMessage::Welcome] {
+            assert!(is_read(make(with(vec!["a".repeat(64); ROLES_MAX]))));
+            for roles in [vec!["a".to_owned(); ROLES_MAX + 1], vec!["a".repeat(65)], vec![String::new()]] {
+                assert!(!is_read(make(with(roles))));
+            }
+        }
     }
 
     #[test]

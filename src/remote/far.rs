@@ -197,7 +197,7 @@ impl Link {
     pub(crate) fn far<M: Wire>(self: &Arc<Self>, path: &str, uid: u32) -> Option<ActorRef<M>> {
         let type_id = const { wire_id(M::NAME, M::VERSION) };
         let clone = |known: &InternedFar| known.reference.as_any().downcast_ref::<ActorRef<M>>().cloned();
-        let make = || {
+        let make_both = || {
             let state = FarState::new();
             // No actor has the uid 0.
             if uid == 0 {
@@ -208,8 +208,21 @@ impl Link {
             let far = Arc::new(Far { link, path, uid, type_id, lane, memory, state, slot: Slot::new() });
             let system = self.hub.system().map(SystemRef::new);
             let recipient = FarRecipient::<M> { far: far.clone(), system, message: PhantomData };
-            InternedFar { far, reference: Box::new(ActorRef::to_own_recipient(recipient)) }
+            (far, ActorRef::to_own_recipient(recipient))
         };
-        self.fars.get_or_make(FarKey { path, uid, type_id }, clone, make)
+        if self.has_ended() {
+            // The table would keep the reference, which keeps the link.
+            return Some(make_both().1);
+        }
+        let make = || {
+            let (far, reference) = make_both();
+            InternedFar { far, reference: Box::new(reference) }
+        };
+        let found = self.fars.get_or_make(FarKey { path, uid, type_id }, clone, make);
+        if self.has_ended() {
+            // It has ended meanwhile, and may have taken the others out before.
+            drop(self.fars.take_all());
+        }
+        found
     }
 }

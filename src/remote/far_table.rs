@@ -83,6 +83,11 @@ impl<R: Interned> FarTable<R> {
         std::mem::take(&mut held.by_hash).into_values().flatten().collect()
     }
 
+    /// Takes the references out that are the table's alone: they would keep their link.
+    pub(crate) fn take_alone(&self) -> Vec<R> {
+        lock(&self.entries).sweep()
+    }
+
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         lock(&self.entries).count

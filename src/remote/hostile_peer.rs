@@ -3,16 +3,20 @@
 #[cfg(test)]
 mod tests {
     use crate::actor::actor::{Actor, HandlerResult};
+    use crate::actor::builder::ActorBuilder;
     use crate::actor::context::Context;
     use crate::ask::error::AskError;
     use crate::ask::reply::ReplyTo;
     use crate::core::actor_ref::ActorRef;
     use crate::core::dead_letter::DeadLetterReason;
+    use crate::dispatch::dispatcher::Dispatcher;
     use crate::prelude::System;
     use crate::remote::association::{Greeting, PROTOCOL};
     use crate::remote::batch::{Batch, BatchWriter, EnvelopeKind, Place, Token};
+    use crate::remote::codec::decode;
     use crate::remote::control_message::{ControlMessage, Hello, LaneReceipt, NumberedMessage};
     use crate::remote::credit::Receipt;
+    use crate::remote::encoder::WireRef;
     use crate::remote::engine::{
         Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
     };
@@ -23,7 +27,9 @@ mod tests {
     use crate::remote::node::Node;
     use crate::remote::peer_outbox::PeerOutbox;
     use crate::remote::policy::Policy;
+    use crate::remote::resolving::{ANY_TYPE, Identity as Found};
     use crate::remote::wire::{Wire, wire_id};
+    use crate::sync::atomic::{AtomicBool, Ordering};
     use crate::sync::{Mutex, lock};
     use crate::time::clock::ManualClock;
     use serde::{Deserialize, Serialize};
@@ -36,6 +42,9 @@ mod tests {
 
     const WINDOW: u64 = 1 << 20;
 
+    /// The threads on which actors and lanes run.
+    const WORKERS: usize = 2;
+
     fn wait_until(mut seen: impl FnMut() -> bool) {
         let began = Instant::now();
         while !seen() {
@@ -47,9 +56,9 @@ mod tests {
     /// Frames, with the channels that they were sent to.
     type Frames = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
-    /// Keeps what a node sends.
+    /// Keeps what a node sends, unless all of it is to be dropped.
     #[derive(Clone, Default)]
-    struct Kept(Frames, Arc<Mutex<Vec<PeerOutbox>>>);
+    struct Kept(Frames, Arc<Mutex<Vec<PeerOutbox>>>, Arc<AtomicBool>);
 
     impl Engine for Kept {
         fn start(self: Box<Self>, _: &Identity, _: Arc<dyn Inbound>) -> Result<Arc<dyn Fabric>, EngineError> {
@@ -59,16 +68,25 @@ mod tests {
 
     impl Fabric for Kept {
         fn publish(&self, to: Channel<'_>, frame: Vec<u8>) -> Result<(), NotNow> {
-            if let Channel::Control(node) = to {
-                lock(&self.0).push((node.to_owned(), frame));
+            match to {
+                Channel::Control(node) if !self.drops() => lock(&self.0).push((node.to_owned(), frame)),
+                _ => {}
             }
             Ok(())
         }
         fn wants_out(&self, outbox: &PeerOutbox) {
-            lock(&self.1).push(outbox.clone());
+            if !self.drops() {
+                lock(&self.1).push(outbox.clone());
+            }
         }
         fn set_uid(&self, _: u64) {}
         fn stop(&self, _: Duration) {}
+    }
+
+    impl Kept {
+        fn drops(&self) -> bool {
+            self.2.load(Ordering::Relaxed)
+        }
     }
 
     /// The node that is attacked.
@@ -97,9 +115,11 @@ mod tests {
             let (kept, clock) = (Kept::default(), ManualClock::new());
             let node =
                 Node::new("n1").engine(kept.clone()).message::<u64>().message::<Deep>().message::<Units>();
+            let node = node.message::<References>();
             let node = node.policy(Policy::closed()).limits(limits).lanes(2.try_into().expect("not 0"));
-            let system =
-                System::builder("demo").clock(clock.clone()).node(node).build().expect("a sound node");
+            let dispatcher = Dispatcher::work_stealing().threads(WORKERS);
+            let builder = System::builder("demo").clock(clock.clone()).dispatcher("default", dispatcher);
+            let system = builder.node(node).build().expect("a sound node");
             let hub = system.core().hub().expect("it is a node").clone();
             let (sender, taken) = channel();
             let taker = system.actor("taker").spawn(move || Taker(sender.clone())).expect("the name is free");
@@ -226,6 +246,13 @@ mod tests {
 
     impl Wire for Units {
         const NAME: &'static str = "test.Units";
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    struct References(Vec<ActorRef<u64>>);
+
+    impl Wire for References {
+        const NAME: &'static str = "test.References";
     }
 
     /// An envelope for the actor of this path, by hand.
@@ -634,5 +661,599 @@ mod tests {
             !of_other.is_empty()
         });
         assert_eq!(of_other, [("/user/c".to_owned(), true)]);
+    }
+    /// The last lane of a peer is taken, and the one behind it is not.
+    #[test]
+    fn the_last_lane_is_taken_and_one_beyond_is_malformed() {
+        let victim = Victim::new(Limits::new());
+        let mut peer = Peer::linked(&victim, "n2", 7);
+        let body = postcard::to_allocvec(&5u64).expect("a number");
+        for (lane, malformed) in [(1, 0), (2, 1)] {
+            let mut frame = peer.batch(EnvelopeKind::Tell, taker(victim.uid), &[], &body);
+            frame[4] = lane;
+            // It is the first batch of each lane.
+            peer.position = Position { sequence: 1, ..Position::default() };
+            peer.deliver(frame);
+            assert_eq!(victim.report(&peer).malformed, malformed);
+        }
+        assert_eq!(victim.taken.recv_timeout(LONG), Ok(5));
+        peer.tell(&victim, 6);
+        assert!(victim.taken.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_million_levels_are_refused_where_an_envelope_has_room_for_them() {
+        let envelope = (1 << 20) - (8 << 10);
+        let victim = Victim::new(Limits::new().envelope(envelope));
+        let mut peer = Peer::linked(&victim, "n2", 7);
+        let deep = victim.system.actor("deep").spawn(|| Ignores(Vec::<Deep>::new())).expect("free");
+        let place = Place::Actor { path: "/user/deep", uid: deep.uid(), type_id: wire_id(Deep::NAME, 1) };
+        let frame = peer.batch(EnvelopeKind::Tell, place, &[], &vec![1; 1_000_000]);
+        peer.deliver(frame);
+        peer.tell(&victim, 1);
+        assert_eq!(victim.report(&peer).refused.of(DeadLetterReason::Undecodable), 1);
+        // One byte more than an envelope may have.
+        for (bytes, too_large) in [(envelope, 0), (envelope + 1, 1)] {
+            let frame = peer.batch(EnvelopeKind::Tell, place, &[], &vec![1; bytes]);
+            peer.deliver(frame);
+            peer.tell(&victim, 2 + too_large);
+            assert_eq!(victim.report(&peer).refused.of(DeadLetterReason::TooLarge), too_large, "{bytes}");
+        }
+        assert_eq!(victim.report(&peer).state, LinkState::Up);
+    }
+
+    /// A batch without envelopes costs no credit, so it has nothing else, and those that wait are one.
+    #[test]
+    fn batches_without_envelopes_have_no_bytes_and_do_not_pile_up() {
+        let victim = Victim::new(Limits::new());
+        let mut peer = Peer::linked(&victim, "n2", 7);
+        for (bytes, malformed) in [(&[][..], 0), (&[0], 1)] {
+            let frame = peer.raw(0, bytes);
+            peer.deliver(frame);
+            assert_eq!(victim.report(&peer).malformed, malformed);
+        }
+        for number in 0..100 {
+            for _ in 0..100 {
+                let frame = peer.raw(0, &[]);
+                peer.deliver(frame);
+            }
+            peer.tell(&victim, number);
+        }
+        assert_eq!(victim.report(&peer).state, LinkState::Up);
+    }
+
+    /// References to starts of nodes that there are not: each link that they make goes when they do.
+    #[test]
+    fn references_to_starts_that_there_are_not_leave_no_link() {
+        let victim = Victim::new(Limits::new());
+        let links = |uids: std::ops::Range<u64>| -> Vec<ActorRef<u64>> {
+            let far = |uid| victim.hub.link("n9", uid).expect("a link").far("/user/a", 1).expect("one type");
+            uids.map(far).collect()
+        };
+        let of_n9 = || victim.hub.links().iter().filter(|link| link.node == "n9").count();
+        let kept = links(1..100);
+        assert_eq!(of_n9(), 8, "those beyond are closed from the beginning");
+        assert!(kept[7].try_tell(1u64).is_ok() && kept[8].try_tell(1u64).is_err());
+        drop(kept);
+        // A message waits on one of them.
+        wait_until(|| {
+            victim.second();
+            of_n9() <= 1
+        });
+    }
+
+    /// D19: each kind of input, from each source, to each sort of actor. By default a peer that is linked tells actors of which it
+    /// knows the uid, and watches them; nothing else has an effect.
+    #[test]
+    fn by_default_nothing_comes_in_that_is_not_listed() {
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        enum Source {
+            Linked,
+            NotGreeted,
+            OtherUid,
+            ToOtherUid,
+        }
+        let victim = Victim::new(Limits::new());
+        let system = &victim.system;
+        let (sender, told) = channel();
+        let private = ActorBuilder::new(system.core().system_guardian(), None)
+            .internal()
+            .spawn(move || Taker(sender.clone()))
+            .expect("it lives");
+        let private_path = private.any_local().path().as_str().to_owned();
+        assert!(private_path.starts_with("/system/"), "{private_path}");
+        let mut linked = Peer::linked(&victim, "n2", 7);
+        let linked_uid = linked.uid;
+        let (mut number, mut numbered) = (0, 0);
+        let uids = [("/user/taker", victim.uid), (private_path.as_str(), private.uid())];
+        let type_id = wire_id(u64::NAME, u64::VERSION);
+        for source in [Source::Linked, Source::NotGreeted, Source::OtherUid, Source::ToOtherUid] {
+            let mut stranger = match source {
+                Source::NotGreeted => Peer::new(&victim, "n5", 50),
+                _ => Peer::new(&victim, "n2", 70),
+            };
+            for (path, uid) in uids {
+                for with_uid in [uid, uid + 1000] {
+                    for kind in EnvelopeKind::ALL {
+                        number += 1;
+                        let body = postcard::to_allocvec(&number).expect("a number");
+                        let wildcard = path.rsplit_once('/').expect("it has a name").0.to_owned() + "/*";
+                        let places = [
+                            Place::Actor { path, uid: with_uid, type_id },
+                            Place::Selection { text: path, type_id },
+                            Place::Selection { text: &wildcard, type_id: ANY_TYPE },
+                            Place::Port,
+                        ];
+                        for place in places {
+                            let peer = if source == Source::Linked { &mut linked } else { &mut stranger };
+                            let mut frame = peer.batch(kind, place, &[[9; 16]], &body);
+                            if source == Source::ToOtherUid {
+                                frame[8..16].copy_from_slice(&linked_uid.to_le_bytes());
+                                frame[16..24].copy_from_slice(&(victim.hub.uid() ^ 1).to_le_bytes());
+                            }
+                            victim.hub.frame(&peer.name, ChannelKind::Batch, frame);
+                        }
+                        let is_let_in = source == Source::Linked
+                            && kind == EnvelopeKind::Tell
+                            && (path, with_uid) == ("/user/taker", victim.uid);
+                        if is_let_in {
+                            assert_eq!(victim.taken.recv_timeout(LONG), Ok(number));
+                        }
+                        // The lane has handled all that came before, and the actor has got nothing else.
+                        linked.tell(&victim, u64::MAX - number);
+                        assert!(victim.taken.try_recv().is_err(), "{source:?} {kind:?} {path}");
+                        assert!(told.try_recv().is_err(), "{source:?} {kind:?} {path}");
+                        assert!(system.actor_at("/user/taker").is_ok(), "{source:?} {kind:?}");
+                        assert!(system.actor_at(&private_path).is_ok(), "{source:?} {kind:?}");
+                    }
+                    type Make = fn(String, u32) -> NumberedMessage;
+                    let makes: [(Make, bool); 4] = [
+                        (|path, uid| NumberedMessage::Stop { path, uid }, false),
+                        (|path, uid| NumberedMessage::Watch { path, uid }, true),
+                        (|path, uid| NumberedMessage::Unwatch { path, uid }, false),
+                        (|path, uid| NumberedMessage::Terminated { path, uid, existed: true }, false),
+                    ];
+                    for (make, is_watch) in makes {
+                        let message = make(path.to_owned(), with_uid);
+                        linked.answers();
+                        if source == Source::Linked {
+                            numbered += 1;
+                            linked.numbered(numbered, message);
+                        } else {
+                            let (from, to) = match source {
+                                Source::ToOtherUid => (linked.uid, victim.hub.uid() ^ 1),
+                                _ => (stranger.uid, victim.hub.uid()),
+                            };
+                            let frame =
+                                ControlMessage::Numbered { number: numbered + 1, message }.frame(from, to);
+                            victim.hub.frame(&stranger.name, ChannelKind::Control, frame);
+                        }
+                        let is_refused = |answer: &ControlMessage| {
+                            matches!(
+                                answer,
+                                ControlMessage::Numbered { message: NumberedMessage::Terminated { .. }, .. }
+                            )
+                        };
+                        let refused = linked.answers().iter().any(is_refused);
+                        let is_known = (path, with_uid) == ("/user/taker", victim.uid);
+                        let expected = source == Source::Linked && is_watch && !is_known;
+                        assert_eq!(refused, expected, "{source:?} {path} {with_uid}");
+                        linked.tell(&victim, u64::MAX - number);
+                        assert!(system.actor_at("/user/taker").is_ok(), "{source:?}");
+                        assert!(system.actor_at(&private_path).is_ok(), "{source:?}");
+                    }
+                }
+            }
+        }
+        // All that was answered tells of no actor.
+        let outboxes = std::mem::take(&mut *lock(&victim.kept.1));
+        let mut answers = 0;
+        for outbox in outboxes.iter().filter(|outbox| outbox.peer() == "n2") {
+            while let Some(frame) = outbox.next(1 << 20) {
+                let batch = Batch::read(&frame, 2, 1000).expect("it was written here");
+                for envelope in batch.envelopes().filter(|envelope| envelope.kind == EnvelopeKind::Identity) {
+                    answers += 1;
+                    let identity = decode::<Found>(envelope.body).expect("it was written here");
+                    assert_eq!(identity, Found::NotAllowed);
+                }
+            }
+        }
+        assert!(answers > 0, "requests for references are answered");
+    }
+
+    /// Everything that a peer sends which keeps to no rule, many times.
+    #[cfg(target_os = "linux")]
+    struct Hostile<'a> {
+        victim: &'a Victim,
+        peer: Peer,
+        /// The number of the next message of the numbered stream.
+        number: u64,
+        /// The bytes that may be under way in a lane.
+        window: u64,
+        /// Whether all workers of the victim are blocked.
+        is_blocked: bool,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl<'a> Hostile<'a> {
+        fn new(victim: &'a Victim, uid: u64, is_blocked: bool) -> Self {
+            let peer = Peer::linked(victim, "n2", uid);
+            let mut hostile = Self { victim, peer, number: 1, window: 0, is_blocked };
+            hostile.window = hostile.limit().expect("it is up");
+            hostile
+        }
+
+        fn limit(&self) -> Option<u64> {
+            let link = self.victim.hub.active_link("n2").filter(|link| link.uid == self.peer.uid)?;
+            Some(link.last_receipts(Duration::ZERO).first()?.receipt().limit)
+        }
+
+        /// Comes back as another one, if the victim has closed the link.
+        fn link_again(&mut self) {
+            if self.victim.hub.active_link("n2").is_none_or(|link| link.uid != self.peer.uid) {
+                *self = Self::new(self.victim, self.peer.uid + 1, self.is_blocked);
+            }
+        }
+
+        /// Sends a batch. While workers run, it waits until its bytes are consumed, or the link is closed.
+        fn deliver(&mut self, frame: Vec<u8>) {
+            self.peer.deliver(frame);
+            if !self.is_blocked {
+                let end = self.window + self.peer.position.offset;
+                wait_until(|| self.limit().is_none_or(|limit| limit == end));
+            }
+            self.link_again();
+        }
+
+        fn batch(&mut self, envelopes: u16, bytes: &[u8]) {
+            let frame = self.peer.raw(envelopes, bytes);
+            self.deliver(frame);
+        }
+
+        fn envelope(&mut self, kind: EnvelopeKind, place: Place<'_>, tokens: &[Token], body: &[u8]) {
+            let frame = self.peer.batch(kind, place, tokens, body);
+            self.deliver(frame);
+        }
+
+        fn control(&mut self, message: &ControlMessage) {
+            self.peer.control(message);
+            self.link_again();
+        }
+
+        fn numbered(&mut self, message: NumberedMessage) {
+            self.peer.numbered(self.number, message);
+            self.number += 1;
+            self.link_again();
+        }
+
+        fn forms(&mut self, times: usize) {
+            let mut good = self.peer.raw(0, &[]);
+            self.peer.position.sequence -= 1;
+            good.push(0);
+            for at in 0..times {
+                let mut frame = good.clone();
+                match at % 4 {
+                    0 => frame.truncate([0, 23, 24, 71][at / 4 % 4]),
+                    1 => frame[at / 4 % 6] ^= 0x55,
+                    2 => frame[4] = 2 + (at % 250) as u8,
+                    _ => frame[24 + at % 48] ^= 0xff,
+                }
+                for kind in [ChannelKind::Batch, ChannelKind::Control, ChannelKind::Heartbeat] {
+                    self.victim.hub.frame("n2", kind, frame.clone());
+                }
+                self.link_again();
+            }
+        }
+
+        fn counts(&mut self, times: usize) {
+            let large = vec![0; crate::remote::limits::FRAME_MAX - HEADER_LEN];
+            for _ in 0..times {
+                self.batch(u16::MAX, &[]);
+                self.batch(2, &envelope("/user/none", 9, &[1], &[5]));
+                self.batch(0, &large);
+            }
+        }
+
+        fn empty_batches(&mut self, times: usize) {
+            for _ in 0..times {
+                let frame = self.peer.raw(0, &[]);
+                self.peer.deliver(frame);
+            }
+            self.link_again();
+        }
+
+        fn places(&mut self, times: usize) {
+            let (long, deep) = (path_of(1025, 3), path_of(66, 33));
+            for path in [&long, &deep, "", "/user//a", "/user/../a", "/user/%4", "/user/none"]
+                .iter()
+                .cycle()
+                .take(times)
+            {
+                self.batch(1, &envelope(path, 0, &[1], &[5]));
+                self.batch(1, &envelope(path, 9, &[255, 255, 255, 255, 15], &[5]));
+                let mut bytes = envelope(path, 9, &[1], &[5]);
+                bytes[1] = 1;
+                self.batch(1, &bytes);
+            }
+        }
+
+        fn bodies(&mut self, times: usize) {
+            let uid =
+                |name: &str| self.victim.system.actor_at(&format!("/user/{name}")).expect("it lives").uid();
+            let (deep, units) = (uid("deep"), uid("units"));
+            let million = vec![1; 250_000];
+            for at in 0..times {
+                let place = Place::Actor { path: "/user/deep", uid: deep, type_id: wire_id(Deep::NAME, 1) };
+                let body = if at % 10 == 0 { &million[..] } else { &million[..64] };
+                self.envelope(EnvelopeKind::Tell, place, &[], body);
+                let place =
+                    Place::Actor { path: "/user/units", uid: units, type_id: wire_id(Units::NAME, 1) };
+                let endless = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+                self.envelope(EnvelopeKind::Tell, place, &[], &endless);
+                self.envelope(EnvelopeKind::Tell, place, &[], &[1, 0]);
+            }
+        }
+
+        fn tokens(&mut self, times: usize) {
+            for at in 0..times {
+                let token = |number: usize| {
+                    let mut token = [0; 16];
+                    token[..8].copy_from_slice(&(at * 256 + number).to_le_bytes());
+                    token
+                };
+                for kind in [EnvelopeKind::Reply, EnvelopeKind::RefusedReply, EnvelopeKind::Identity] {
+                    self.envelope(kind, Place::Port, &[token(0)], &[9]);
+                }
+                // Each of these is answered, and the peer takes no answer.
+                let many: Vec<Token> = (0..255).map(token).collect();
+                let place = Place::Actor { path: "/user/none", uid: 9, type_id: wire_id(u64::NAME, 1) };
+                self.envelope(EnvelopeKind::Tell, place, &many, &[5]);
+                let place = Place::Selection { text: "/user/*", type_id: wire_id(u64::NAME, 1) };
+                self.envelope(EnvelopeKind::Identify, place, &[token(0)], &[]);
+            }
+        }
+
+        fn types(&mut self, times: usize) {
+            for at in 0..times as u64 {
+                let place = Place::Actor { path: "/user/none", uid: 9, type_id: at << 8 | 7 };
+                self.envelope(EnvelopeKind::Tell, place, &[], &[5]);
+                let place = Place::Selection { text: "/user/*", type_id: at << 8 | 7 };
+                self.envelope(EnvelopeKind::Select, place, &[], &[5]);
+            }
+        }
+
+        /// References to actors of other nodes that there are not, each at a start of its own.
+        fn references(&mut self, times: usize) {
+            let actor = self.victim.system.actor_at("/user/references").expect("it lives");
+            let type_id = wire_id(References::NAME, 1);
+            for at in 0..times {
+                let reference = |number: usize| WireRef {
+                    node: Some(format!("m{}", at % 4).into()),
+                    path: "/user/a".into(),
+                    uid: 1,
+                    system: (at * 10_000 + number + 1) as u64,
+                    type_id: wire_id(u64::NAME, 1),
+                };
+                let references: Vec<WireRef<'_>> = (0..4000).map(reference).collect();
+                let body = postcard::to_allocvec(&references).expect("it can be written");
+                let place = Place::Actor { path: "/user/references", uid: actor.uid(), type_id };
+                self.envelope(EnvelopeKind::Tell, place, &[], &body);
+                // Messages in a mailbox are as large as their type is. Each is handled before the next comes.
+                wait_until(|| self.is_blocked || self.victim.system.ledger().queued == 0);
+            }
+        }
+
+        fn sequences(&mut self, times: usize) {
+            for at in 0..times {
+                let next = self.peer.position;
+                self.peer.position.sequence = [1, u64::MAX, next.sequence.wrapping_add(1 << 63)][at % 3];
+                let frame = self.peer.raw(0, &[]);
+                self.peer.deliver(frame);
+                self.peer.position = next;
+                self.link_again();
+                self.peer.position.offset = u64::MAX;
+                self.empty_batches(1);
+            }
+        }
+
+        fn sums(&mut self, times: usize) {
+            for at in 0..times as u64 {
+                let receipt = |lane: u8, limit: u64| {
+                    let receipt = Receipt { limit, ..Receipt::default() };
+                    LaneReceipt::new(lane, &receipt)
+                };
+                self.control(&ControlMessage::Credit(vec![receipt(0, WINDOW - at % WINDOW)]));
+                self.control(&ControlMessage::Credit((0..1000).map(|_| receipt(255, u64::MAX)).collect()));
+                self.control(&ControlMessage::Unwanted(vec![[7; 16]; 3000]));
+                self.control(&ControlMessage::Credit(vec![receipt(0, WINDOW + 1)]));
+                self.control(&ControlMessage::Ack { upto: u64::MAX });
+            }
+        }
+
+        fn numbers(&mut self, times: usize) {
+            for at in 0..times as u64 {
+                let path = path_of(1024, 3);
+                for number in [self.number + 1 + at, u64::MAX, 0] {
+                    let path = path.clone();
+                    self.peer.numbered(number, NumberedMessage::Terminated { path, uid: 3, existed: true });
+                }
+            }
+            self.link_again();
+        }
+
+        /// Ends that wait for data which never comes.
+        fn ends(&mut self, times: usize) {
+            for _ in 0..times {
+                self.numbered(NumberedMessage::Terminated { path: path_of(1024, 3), uid: 3, existed: true });
+            }
+        }
+
+        fn watches(&mut self, times: usize) {
+            for _ in 0..times {
+                // Each is answered by a message that the peer never acknowledges.
+                self.numbered(NumberedMessage::Watch { path: path_of(1024, 3), uid: 3 });
+                self.numbered(NumberedMessage::Watch { path: path_of(60_000, 3), uid: 3 });
+                self.number -= 1;
+            }
+            for _ in 0..times {
+                let (path, uid) = (|| "/user/taker".to_owned(), self.victim.uid);
+                self.numbered(NumberedMessage::Watch { path: path(), uid });
+                self.numbered(NumberedMessage::Unwatch { path: path(), uid });
+            }
+        }
+
+        /// Another one of its own name.
+        fn namesakes(&mut self, times: usize) {
+            for at in 0..times as u64 {
+                let same = Peer::new(self.victim, "n2", 1 << 40 | at);
+                same.control(&ControlMessage::Hello(same.hello(0)));
+                same.control(&ControlMessage::Hello(same.hello(self.victim.hub.uid())));
+            }
+            self.link_again();
+        }
+
+        fn greetings(&mut self, times: usize) {
+            for at in 0..times as u64 {
+                let peer = Peer::new(self.victim, &format!("p{at}"), 1000 + at);
+                for roles in [vec!["r".repeat(64); 128], vec![String::new(); 60_000]] {
+                    let mut hello = peer.hello(0);
+                    hello.roles = roles;
+                    peer.control(&ControlMessage::Hello(hello));
+                }
+                let heartbeat = ControlMessage::Heartbeat { number: 1 }.frame(peer.uid, 0);
+                self.victim.hub.frame(&peer.name, ChannelKind::Heartbeat, heartbeat);
+            }
+            self.link_again();
+        }
+    }
+
+    /// A sort of hostile input, and how often it comes while workers are blocked, and while they run.
+    #[cfg(target_os = "linux")]
+    type Flood = (&'static str, fn(&mut Hostile<'_>, usize), usize, usize);
+
+    #[cfg(target_os = "linux")]
+    const FLOODS: &[Flood] = &[
+        ("forms of frames", |hostile, times| hostile.forms(times), 5000, 5000),
+        ("counts", |hostile, times| hostile.counts(times), 300, 100),
+        ("batches without envelopes", |hostile, times| hostile.empty_batches(times), 900_000, 1000),
+        ("places", |hostile, times| hostile.places(times), 2000, 2000),
+        ("bodies", |hostile, times| hostile.bodies(times), 500, 500),
+        ("tokens", |hostile, times| hostile.tokens(times), 300, 300),
+        ("types and selections", |hostile, times| hostile.types(times), 2000, 2000),
+        ("references", |hostile, times| hostile.references(times), 20, 40),
+        ("sequences", |hostile, times| hostile.sequences(times), 500, 500),
+        ("sums", |hostile, times| hostile.sums(times), 50, 50),
+        ("numbers", |hostile, times| hostile.numbers(times), 2000, 2000),
+        ("ends of actors", |hostile, times| hostile.ends(times), 80_000, 1000),
+        ("watches", |hostile, times| hostile.watches(times), 21_000, 1000),
+        ("namesakes", |hostile, times| hostile.namesakes(times), 5000, 5000),
+        ("greetings", |hostile, times| hostile.greetings(times), 1100, 100),
+    ];
+
+    /// The peak of the resident memory so far, in bytes.
+    #[cfg(target_os = "linux")]
+    fn peak_memory() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux has it");
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kilobytes << 10
+    }
+
+    /// In a process of its own, whose memory has nothing of other tests: each sort of hostile input comes many times, first
+    /// while all workers are blocked, then while they run. The resident memory stays below the bound, and the messages of
+    /// another peer come in order.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_stays_bounded_whatever_a_peer_sends() {
+        const CHILD: &str = "POINTSMAN_HOSTILE_MEMORY";
+        const DONE: &str = "hostile input: all of it came";
+        if std::env::var_os(CHILD).is_none() {
+            let name = "remote::hostile_peer::tests::memory_stays_bounded_whatever_a_peer_sends";
+            let mut command = std::process::Command::new(std::env::current_exe().expect("it has a name"));
+            let output =
+                command.args([name, "--exact", "--nocapture"]).env(CHILD, "1").output().expect("it starts");
+            let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.contains(DONE), "{said}");
+            return;
+        }
+        let limits = Limits::new();
+        let victim = Victim::new(limits);
+        let ignores = |name: &str| victim.system.actor(name);
+        ignores("deep").spawn(|| Ignores(Vec::<Deep>::new())).expect("the name is free");
+        ignores("units").spawn(|| Ignores(Vec::<Units>::new())).expect("the name is free");
+        ignores("references").spawn(|| Ignores(Vec::<References>::new())).expect("the name is free");
+        victim.kept.2.store(true, Ordering::Relaxed);
+        let mut other = Peer::linked(&victim, "other", 1);
+        let mut hostile = Hostile::new(&victim, 1 << 20, false);
+        let mut number = 0;
+        let mut send = |other: &mut Peer, victim: &Victim| {
+            number += 1;
+            let frame = {
+                let body = postcard::to_allocvec(&number).expect("a number");
+                other.batch(EnvelopeKind::Tell, taker(victim.uid), &[], &body)
+            };
+            other.deliver(frame);
+            number
+        };
+        // All that is made once exists before the memory is measured.
+        for (_, flood, ..) in FLOODS {
+            flood(&mut hostile, 8);
+        }
+        assert_eq!(Ok(send(&mut other, &victim)), victim.taken.recv_timeout(LONG));
+        let before = peak_memory();
+        // So much may lie in the lanes of both links.
+        let bound = before + (64 << 20) + 2 * limits.receive_window as u64;
+        for is_blocked in [true, false] {
+            let mut released = Vec::new();
+            if is_blocked {
+                let (entered, blocked) = channel();
+                for _ in 0..WORKERS {
+                    let (release, until) = channel::<()>();
+                    released.push(release);
+                    let (entered, until) = (entered.clone(), Arc::new(Mutex::new(until)));
+                    let blocker = victim.system.spawn(move || Blocker(entered.clone(), until.clone()));
+                    blocker.expect("it lives").tell(());
+                }
+                (0..WORKERS).for_each(|_| blocked.recv_timeout(LONG).expect("it blocks a worker"));
+            }
+            hostile.is_blocked = is_blocked;
+            let mut sent = Vec::new();
+            for (what, flood, while_blocked, while_running) in FLOODS {
+                sent.push(send(&mut other, &victim));
+                flood(&mut hostile, if is_blocked { *while_blocked } else { *while_running });
+                sent.push(send(&mut other, &victim));
+                victim.second();
+                let peak = peak_memory();
+                let above = (peak - before) >> 20;
+                assert!(
+                    peak < bound,
+                    "{what}, workers blocked: {is_blocked}: {above} MiB above the beginning"
+                );
+            }
+            drop(released);
+            for number in sent {
+                assert_eq!(victim.taken.recv_timeout(LONG), Ok(number));
+            }
+        }
+        let report = victim.report(&other);
+        assert_eq!((report.state, report.malformed, report.refused.total()), (LinkState::Up, 0, 0));
+        assert_eq!(report.received, number);
+        wait_until(|| victim.system.ledger().queued == 0);
+        assert_eq!(victim.system.ledger().balance(), 0);
+        println!("{DONE}, {} MiB above the beginning", (peak_memory() - before) >> 20);
+    }
+
+    /// Tells that it has begun, and blocks its worker until the other channel is closed.
+    #[cfg(target_os = "linux")]
+    struct Blocker(Sender<()>, Arc<Mutex<Receiver<()>>>);
+
+    #[cfg(target_os = "linux")]
+    impl Actor for Blocker {
+        type Message = ();
+        fn receive(&mut self, _: (), _: &mut Context<()>) -> HandlerResult {
+            self.0.send(())?;
+            let _ = lock(&self.1).recv();
+            Ok(())
+        }
     }
 }

@@ -68,6 +68,14 @@ pub(crate) struct Hub {
 /// The most messages that wait for links, outside of any outbox.
 const WAITING_MAX: u64 = 10_000;
 
+/// The most starts of one peer that are not linked and have links: references that a peer sends may name any.
+const WAITING_LINKS_MAX: usize = 8;
+
+/// Whether a link is active, a reference has it, or something waits on it.
+fn is_needed(link: &Arc<Link>) -> bool {
+    link.is_active() || Arc::strong_count(link) > 1 || link.outbox.outbox().counts().queued > 0
+}
+
 /// A message that waits for a link.
 pub(crate) struct WaitingMessage(Arc<Hub>);
 
@@ -288,7 +296,10 @@ impl Hub {
                 }
                 let is_gone = peer.association.is_dead(uid)
                     || peer.association.peer().is_some_and(|other| other != uid);
-                if !is_gone {
+                if peer.links.len() >= WAITING_LINKS_MAX {
+                    peer.links.retain(|_, link| is_needed(link));
+                }
+                if !is_gone && peer.links.len() < WAITING_LINKS_MAX {
                     let link = self.new_link(name, uid)?;
                     peer.links.insert(uid, link.clone());
                     return Some(link);
@@ -644,11 +655,13 @@ impl Hub {
         use crate::remote::control::Numbered;
         let now = self.now();
         let taken = link.with_control(|control| {
+            let has_room = link.has_room_for(&message, control);
             let LinkControl { receiver, gate, .. } = control;
-            let taken = receiver.take(number);
+            let taken = if has_room { receiver.take(number) } else { Numbered::Gap };
             let due = match taken {
                 Numbered::Apply if message.waits_for_data() => {
-                    gate.wait(number, message, now);
+                    let bytes = message.path().map_or(0, str::len);
+                    gate.wait(number, message, bytes, now);
                     std::iter::from_fn(|| gate.next(now)).collect()
                 }
                 Numbered::Apply => vec![message],
@@ -689,7 +702,7 @@ impl Hub {
                 let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
                 let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
                 match actor.ok().zip(link.watcher()) {
-                    Some((actor, watcher)) => PeerWatcher::watch(&watcher, actor),
+                    Some((actor, watcher)) => PeerWatcher::watch(&watcher, actor, link.begin_watch()),
                     None => {
                         link.count_refused_control();
                         let message = NumberedMessage::Terminated { path, uid, existed: false };
@@ -701,7 +714,7 @@ impl Hub {
                 let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
                 let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
                 if let Some((actor, watcher)) = actor.ok().zip(link.watcher()) {
-                    PeerWatcher::unwatch(&watcher, actor);
+                    PeerWatcher::unwatch(&watcher, actor, link.begin_watch());
                 }
             }
             NumberedMessage::Stop { path, uid } => {
@@ -758,13 +771,14 @@ impl Hub {
                 self.input(inner, name, Input::Tick, now);
             }
             let mut active = Vec::new();
-            for peer in inner.peers.values_mut() {
+            let Inner { peers, after, .. } = &mut *inner;
+            for peer in peers.values_mut() {
                 // A link that no reference has, and on which nothing waits, is not needed until there is one again.
-                peer.links.retain(|_, link| {
-                    link.is_active()
-                        || Arc::strong_count(link) > 1
-                        || link.outbox.outbox().counts().queued > 0
-                });
+                for link in peer.links.values().filter(|link| !link.is_active()) {
+                    let alone = link.fars.take_alone();
+                    after.push_back(Box::new(move |_| drop(alone)));
+                }
+                peer.links.retain(|_, link| is_needed(link));
                 active.extend(peer.links.values().filter(|link| link.is_active()).cloned());
             }
             // So names that have greeted and not gone on leave room for others.

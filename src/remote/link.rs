@@ -10,7 +10,7 @@ use crate::remote::data_gate::DataGate;
 use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
-use crate::remote::frame::{Position, Prefix};
+use crate::remote::frame::{HEADER_LEN, Position, Prefix};
 use crate::remote::hub::Hub;
 use crate::remote::lane::Lane;
 use crate::remote::link_report::{LinkReport, LinkState};
@@ -24,14 +24,17 @@ use crate::remote::refusals::RefusalCounters;
 use crate::remote::refused::Refused;
 use crate::remote::reply_ports::{ExportedPort, ImportedPort};
 use crate::remote::stand_ins::StandIns;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most ports in a message that tells of ports without answers.
-const UNANSWERED_MAX: usize = 1000;
+/// The most ports in a message that tells of ports without answers. Such messages are kept until the peer acknowledges them.
+const UNANSWERED_MAX: usize = 60;
+
+/// The most watches of the peer that wait for the actor which carries them out; the peer sends a further one again.
+const WATCHES_WAITING_MAX: usize = 10_000;
 
 /// The least time between two messages about an unknown type.
 const TOLD_AGAIN: Duration = Duration::from_secs(1);
@@ -58,6 +61,8 @@ pub(crate) struct Link {
     pub(super) stand_ins: StandIns<Far>,
     /// The actor that watches actors here for the peer.
     watcher: Mutex<Option<AnyActorRef>>,
+    /// The watches that wait for it.
+    waiting_watches: AtomicUsize,
     /// The ports of the peer that are not answered, and whether their askers wait.
     imports: Mutex<HashMap<Token, Arc<AtomicBool>>>,
     /// The place of the ports of the peer, in each lane.
@@ -114,6 +119,21 @@ pub(crate) enum Arrived {
     Done,
 }
 
+/// Whether a batch has no envelopes.
+fn is_empty_batch(frame: &[u8]) -> bool {
+    frame.len() == HEADER_LEN && Prefix::read(frame, u8::MAX).is_ok_and(|prefix| prefix.envelopes == 0)
+}
+
+/// A watch of the peer, or the end of one, which waits for the actor that carries it out.
+pub(crate) struct WaitingWatch(Arc<Link>);
+
+impl Drop for WaitingWatch {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; a count.
+        self.0.waiting_watches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Link {
     /// Makes a link on which messages wait.
     pub(crate) fn new(hub: Arc<Hub>, peer: &str, uid: u64, lanes: u8, limits: OutboxLimits) -> Self {
@@ -132,6 +152,7 @@ impl Link {
             fars: FarTable::new(),
             stand_ins: StandIns::new(),
             watcher: Mutex::default(),
+            waiting_watches: AtomicUsize::new(0),
             imports: Mutex::default(),
             port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),
             malformed: AtomicU64::new(0),
@@ -270,7 +291,18 @@ impl Link {
         if credit.arrive(&position, prefix.envelopes, frame.len())? == Arrival::Repeat {
             return Ok(Arrived::Done);
         }
+        let is_empty = prefix.envelopes == 0;
+        if is_empty && frame.len() > HEADER_LEN {
+            self.count_malformed();
+            return Ok(Arrived::Done);
+        }
         let mut queue = lock(&lane.queue);
+        // A batch without envelopes costs no credit. It has a mark alone, and marks rise: the last one stands for those before it.
+        let before = queue.frames.back_mut().filter(|before| is_empty && is_empty_batch(before));
+        if let Some(before) = before {
+            *before = frame;
+            return Ok(Arrived::Done);
+        }
         queue.frames.push_back(frame);
         let was_scheduled = std::mem::replace(&mut queue.is_scheduled, true);
         Ok(if was_scheduled { Arrived::Done } else { Arrived::Tell })
@@ -395,6 +427,11 @@ impl Link {
         let watcher = lock(&self.watcher).take();
         actors.into_iter().flatten().chain(watcher).for_each(|actor| actor.stop());
         self.refuse_rest();
+        // The report of the link needs none of it.
+        let _ = self.with_control(|control| {
+            control.sender.clear();
+            control.gate.clear();
+        });
     }
 
     /// Counts the envelopes as refused that have come and are not handled any more.
@@ -486,6 +523,24 @@ impl Link {
             *watcher = PeerWatcher::spawn(self);
         }
         watcher.clone()
+    }
+
+    /// Counts a watch until the value is dropped.
+    pub(crate) fn begin_watch(self: &Arc<Self>) -> WaitingWatch {
+        // Ordering: Relaxed; a count.
+        self.waiting_watches.fetch_add(1, Ordering::Relaxed);
+        WaitingWatch(self.clone())
+    }
+
+    /// Whether there is room for a numbered message: one that is not taken comes again.
+    pub(crate) fn has_room_for(&self, message: &NumberedMessage, control: &LinkControl) -> bool {
+        match message {
+            NumberedMessage::Watch { .. } | NumberedMessage::Unwatch { .. } => {
+                // Ordering: Relaxed; a count.
+                self.waiting_watches.load(Ordering::Relaxed) < WATCHES_WAITING_MAX
+            }
+            message => !message.waits_for_data() || !control.gate.is_full(),
+        }
     }
 
     pub(crate) fn incoming_lanes(&self) -> u8 {

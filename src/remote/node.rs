@@ -2,6 +2,7 @@
 
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
+use crate::remote::control_message::ROLES_MAX;
 use crate::remote::detector::DetectorSettings;
 use crate::remote::engine::{Engine, EngineError};
 use crate::remote::hub_settings::{HubSettings, NodeName};
@@ -204,6 +205,9 @@ impl Node {
         if let Some(role) = roles.iter().find(|role| !is_role(role)) {
             return Err(NodeError::Role { role: role.clone() });
         }
+        if roles.len() > ROLES_MAX {
+            return Err(NodeError::Roles { count: roles.len() });
+        }
         if self.lanes > LANES_MAX {
             return Err(NodeError::Lanes { lanes: self.lanes });
         }
@@ -264,6 +268,11 @@ pub enum NodeError {
         /// The role.
         role: String,
     },
+    /// The node has more roles than there can be.
+    Roles {
+        /// The number of roles.
+        count: usize,
+    },
     /// The node has more lanes than there can be.
     Lanes {
         /// The number of lanes.
@@ -296,6 +305,7 @@ impl fmt::Display for NodeError {
                 "{role:?} is no role: use 1 to 64 ASCII letters, digits, '.', '_', ':' and '-', the first of them a letter \
                  or digit"
             ),
+            NodeError::Roles { count } => write!(f, "{count} roles: must be at most {ROLES_MAX}"),
             NodeError::Lanes { lanes } => write!(f, "{lanes} lanes: must be at most {LANES_MAX}"),
             NodeError::Heartbeat => f.write_str("the heartbeat is 0: give an interval"),
             NodeError::Message(error) => error.fmt(f),

@@ -8,7 +8,7 @@ use crate::actor::turn::apply;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Terminated;
 use crate::remote::control_message::NumberedMessage;
-use crate::remote::link::Link;
+use crate::remote::link::{Link, WaitingWatch};
 use crate::sync::HashSet;
 use std::sync::Arc;
 
@@ -45,8 +45,9 @@ impl PeerWatcher {
     }
 
     /// Watches an actor for the peer. A watch beyond the limit is answered as if the actor had ended.
-    pub(crate) fn watch(watcher: &AnyActorRef, actor: AnyActorRef) {
+    pub(crate) fn watch(watcher: &AnyActorRef, actor: AnyActorRef, waiting: WaitingWatch) {
         let _ = watcher.send_system(apply::<PeerWatcher>(move |watcher, ctx| {
+            drop(waiting);
             let link = &watcher.link;
             if watcher.watched.len() >= link.hub.settings.limits.watches_per_peer
                 && !watcher.watched.contains(&actor)
@@ -65,8 +66,9 @@ impl PeerWatcher {
         }));
     }
 
-    pub(crate) fn unwatch(watcher: &AnyActorRef, actor: AnyActorRef) {
+    pub(crate) fn unwatch(watcher: &AnyActorRef, actor: AnyActorRef, waiting: WaitingWatch) {
         let _ = watcher.send_system(apply::<PeerWatcher>(move |watcher, ctx| {
+            drop(waiting);
             watcher.watched.remove(&actor);
             ctx.unwatch(&actor);
             Ok(())

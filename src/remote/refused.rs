@@ -57,9 +57,10 @@ impl Refused {
             }
             AskError::Undeliverable { reason: DeadLetterReason::Full, .. } => Self::Full,
             AskError::Undeliverable { reason: DeadLetterReason::NoActor, .. } => Self::NoActor,
+            AskError::PeerGone { .. }
+            | AskError::Undeliverable { reason: DeadLetterReason::NodeGone, .. } => Self::PeerGone,
             AskError::Undeliverable { .. } => Self::Stopped,
             AskError::NoRoutees { .. } => Self::NoRoutees,
-            AskError::PeerGone { .. } => Self::PeerGone,
             AskError::Refused { by, .. } => match by {
                 RefusedBy::WrongType => Self::WrongType,
                 RefusedBy::UnknownType => Self::UnknownType,

@@ -264,7 +264,9 @@ fn resolved<M: Wire>(
         Ok(Identity::NotAllowed) => Err(ResolveError::Refused { by: RefusedBy::NotAllowed }),
         Ok(Identity::UnknownType) => Err(ResolveError::Refused { by: RefusedBy::UnknownType }),
         Err(AskError::Timeout { .. }) => Err(ResolveError::Timeout { after }),
-        Err(AskError::PeerGone { .. }) => Err(ResolveError::NodeGone { node }),
+        Err(
+            AskError::PeerGone { .. } | AskError::Undeliverable { reason: DeadLetterReason::NodeGone, .. },
+        ) => Err(ResolveError::NodeGone { node }),
         Err(AskError::Refused { by, .. }) => Err(ResolveError::Refused { by }),
         Err(other) => Err(ResolveError::Ask(other)),
     }

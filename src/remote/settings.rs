@@ -5,14 +5,16 @@
 
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
+use crate::remote::control_message::ROLES_MAX;
 use crate::remote::detector::DetectorSettings;
 use crate::remote::limits::Limits;
 use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::policy::{Policy, is_role};
+use std::fmt;
 use std::time::Duration;
 
 /// The settings of a node.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct RemoteSettings {
     /// The name of the node.
@@ -44,6 +46,41 @@ pub(crate) struct RemoteSettings {
     /// The settings of the engine on NATS, which alone knows their keys.
     #[serde(skip_serializing_if = "crate::util::values::is_default")]
     pub(crate) nats: toml::Table,
+}
+
+impl fmt::Debug for RemoteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.clone();
+        hide_logins(&mut shown.nats);
+        f.write_str(&toml::to_string(&shown).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Replaces the logins in the addresses of servers, which may have passwords, by `…`. Returns whether there was one.
+pub(crate) fn hide_logins(nats: &mut toml::Table) -> bool {
+    /// `is_address` holds for the texts below `servers`.
+    fn hide(value: &mut toml::Value, is_address: bool) -> bool {
+        match value {
+            toml::Value::String(text) => {
+                let Some(end) = text.rfind('@') else { return false };
+                let scheme = text.find("://").map(|at| at + "://".len()).filter(|at| *at <= end);
+                if scheme.is_none() && !is_address {
+                    return false;
+                }
+                text.replace_range(scheme.unwrap_or(0)..end, "…");
+                true
+            }
+            // Each of them, so no `any`.
+            toml::Value::Array(list) => {
+                list.iter_mut().fold(false, |found, value| hide(value, is_address) | found)
+            }
+            toml::Value::Table(table) => {
+                table.iter_mut().fold(false, |found, (_, value)| hide(value, is_address) | found)
+            }
+            _ => false,
+        }
+    }
+    nats.iter_mut().fold(false, |found, (key, value)| hide(value, key == "servers") | found)
 }
 
 /// The settings of the failure detector that were given.
@@ -133,6 +170,9 @@ impl RemoteSettings {
         }
         if let Some(role) = self.roles.iter().flatten().find(|role| !is_role(role)) {
             return Err(("roles".to_owned(), format!("one is {role:?}: must be {ROLE_NAME}")));
+        }
+        if let Some(count) = self.roles.as_ref().map(Vec::len).filter(|count| *count > ROLES_MAX) {
+            return Err(("roles".to_owned(), format!("there are {count}: must be at most {ROLES_MAX}")));
         }
         match self.lanes {
             Some(lanes) if !(1..=LANES_MAX).contains(&lanes) => {
@@ -245,6 +285,30 @@ mod tests {
     }
 
     #[test]
+    fn logins_of_servers_are_not_shown() {
+        let mut nats: toml::Table = r#"
+            servers = ["nats://u:p@w@h:1", "tls://h", "u:pw@h", "nats://pw@h", 7]
+            ca = "/etc/me@here/ca.pem"
+            insecure = false
+            [deeper]
+            other = ["nats://u:pw://x@h"]
+        "#
+        .parse()
+        .expect("it is TOML");
+        let settings = RemoteSettings { nats: nats.clone(), ..RemoteSettings::default() };
+        assert!(hide_logins(&mut nats));
+        let texts = |value: &toml::Value| value.as_array().cloned().unwrap_or_default();
+        let expected = ["nats://…@h:1", "tls://h", "…@h", "nats://…@h"].map(toml::Value::from);
+        assert_eq!(texts(&nats["servers"])[..4], expected);
+        assert_eq!(nats["ca"].as_str(), Some("/etc/me@here/ca.pem"));
+        assert_eq!(texts(&nats["deeper"]["other"]), ["nats://…@h".into()]);
+        assert!(!format!("{settings:?}").contains("pw") && format!("{settings:?}").contains("nats://…@h:1"));
+        let mut without = "servers = ['nats://h:1']\nca = 'a@b'".parse().expect("it is TOML");
+        assert!(!hide_logins(&mut without));
+        assert_eq!(without["servers"][0].as_str(), Some("nats://h:1"));
+    }
+
+    #[test]
     fn each_key_has_its_effect() {
         let settings = read(ALL).unwrap();
         let names = settings.roles.iter().flatten().map(String::as_str).collect::<Vec<_>>();
@@ -322,6 +386,15 @@ mod tests {
         assert_eq!(*taken.lock().unwrap(), [read(ALL).unwrap().nats], "the engine gets its section, once");
         let printed = system.settings();
         assert_eq!(read(&printed).unwrap(), read(ALL).unwrap(), "{printed}");
+        // A login is for the engine alone.
+        let file = ALL.replace("tls://10.0.0.1:4222", "tls://me:secret@10.0.0.1:4222");
+        let node = Node::new("code").engine(Taking(taken.clone()));
+        let system = System::builder("shop").node(node).config(&file).unwrap().build().unwrap();
+        let servers = taken.lock().unwrap().pop().expect("its section")["servers"].to_string();
+        assert!(servers.contains("tls://me:secret@10.0.0.1:4222"), "{servers}");
+        let printed = system.settings();
+        assert!(!printed.contains("secret") && printed.contains("tls://…@10.0.0.1:4222"), "{printed}");
+        assert!(printed.starts_with("# remote.nats: users and passwords are not shown\n"), "{printed}");
         // What the code says, and no file, is printed too.
         let node =
             Node::new("code").engine(InProcess::new()).cluster("shop").down_after(Duration::from_secs(11));
@@ -449,6 +522,7 @@ mod tests {
             (RemoteSettings { node: bad(), ..defaults() }, "node"),
             (RemoteSettings { cluster: bad(), ..defaults() }, "cluster"),
             (RemoteSettings { roles: bad().map(|role| vec![role]), ..defaults() }, "roles"),
+            (RemoteSettings { roles: Some(vec!["a".to_owned(); ROLES_MAX + 1]), ..defaults() }, "roles"),
             (RemoteSettings { lanes: Some(0), ..defaults() }, "lanes"),
             (RemoteSettings { lanes: Some(17), ..defaults() }, "lanes"),
             (RemoteSettings { limits: Limits::new().depth(0), ..defaults() }, "limits.depth"),
@@ -457,5 +531,14 @@ mod tests {
             assert_eq!(fault(settings), Err(key.to_owned()));
         }
         assert_eq!(fault(RemoteSettings { lanes: Some(16), ..defaults() }), Ok(()));
+        let most = || vec!["a".to_owned(); ROLES_MAX];
+        assert_eq!(fault(RemoteSettings { roles: Some(most()), ..defaults() }), Ok(()));
+        let of_code = |roles| {
+            let node = Node::new("n1").engine(InProcess::new()).roles(roles);
+            System::builder("shop").node(node).build().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(of_code(most()), Ok(()));
+        let error = of_code([most(), most()].concat()).unwrap_err();
+        assert!(error.contains("256 roles: must be at most 128"), "{error}");
     }
 }

@@ -225,8 +225,10 @@ fn asks_cross_and_end_in_each_way() {
     let error = gone.wait().unwrap_err();
     assert_eq!(error, AskError::PeerGone { target: None });
     assert!(error.to_string().contains("its node is gone"), "{error}");
-    // And is asked when it is gone.
+    // And is asked when it is gone: that was not sent.
     let error = keeper.ask(Double(1)).wait().unwrap_err();
+    let is_unsent = matches!(error, AskError::Undeliverable { reason: DeadLetterReason::NodeGone, .. });
+    assert!(is_unsent, "{error}");
     assert!(error.to_string().contains("its node is gone"), "{error}");
     assert_eq!(n1.ledger().asks.begun, {
         let asks = n1.ledger().asks;

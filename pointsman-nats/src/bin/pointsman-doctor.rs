@@ -1,6 +1,6 @@
 //! Says which NATS servers a node can reach, how fast they are, and with what permissions. `--help` shows the arguments.
 
-use pointsman_nats::Nats;
+use pointsman_nats::{Nats, SettingsError};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,16 +64,15 @@ struct FileSettings {
 
 fn of_file(path: &Path) -> Result<FileSettings, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let file: toml::Table = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
+    // Its errors show no password, as those of TOML would.
+    let nats = Nats::of_config(&text).map_err(|error| match &error {
+        SettingsError::Syntax { .. } | SettingsError::NoSection => format!("{}: {error}", path.display()),
+        _ => format!("{}: [remote.nats] {error}", path.display()),
+    })?;
+    let file: toml::Table = text.parse().unwrap_or_default();
     let remote = file.get("remote").and_then(toml::Value::as_table);
-    let nats = remote.and_then(|remote| remote.get("nats")).and_then(toml::Value::as_table);
-    let nats = nats.ok_or_else(|| format!("{}: there is no section [remote.nats]", path.display()))?;
     let text = |key: &str| remote.and_then(|remote| remote.get(key)?.as_str().map(str::to_owned));
-    Ok(FileSettings {
-        nats: Nats::of_table(nats).map_err(|error| format!("{}: [remote.nats] {error}", path.display()))?,
-        node: text("node"),
-        cluster: text("cluster"),
-    })
+    Ok(FileSettings { nats, node: text("node"), cluster: text("cluster") })
 }
 
 fn run(arguments: Arguments) -> Result<bool, Box<dyn Error>> {

@@ -76,3 +76,33 @@ fn a_file_of_settings_names_the_servers_the_node_and_the_cluster() {
     assert!(text(&output).contains("[remote.nats] unknown key `inscure`"), "{}", text(&output));
     std::fs::remove_file(&path).expect("it is there");
 }
+
+#[test]
+fn no_password_of_an_address_is_shown() {
+    let path = std::env::temp_dir().join(format!("pointsman-doctor-login-{}.toml", std::process::id()));
+    let said = |arguments: &[&str]| text(&doctor(arguments));
+    let mut texts = vec![
+        said(&["nats://u:pw@127.0.0.1:1"]),
+        said(&["nats://u:pw@10.0.0.1"]),
+        said(&["http://u:pw@localhost"]),
+        said(&["u:pw@localhost"]),
+    ];
+    for servers in ["['nats://u:pw@127.0.0.1:1']", "'nats://u:pw@127.0.0.1:1'", "['nats://u:pw@127.0.0.1:1'"]
+    {
+        std::fs::write(&path, format!("[remote.nats]\nservers = {servers}")).expect("a file");
+        texts.push(said(&["--config", path.to_str().expect("UTF-8")]));
+    }
+    std::fs::remove_file(&path).expect("it is there");
+    for text in texts {
+        assert!(!text.contains("pw") && (text.contains("127.0.0.1:1") || text.contains("…@")), "{text}");
+    }
+}
+
+#[test]
+fn the_report_of_a_server_shows_no_password() {
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let url = server.url().replace("nats://", "nats://u:pw@");
+    // The server has no users, and takes any.
+    let said = text(&doctor(&[&url]));
+    assert!(said.contains("usable\n") && said.contains(&server.endpoint()) && !said.contains("pw"), "{said}");
+}

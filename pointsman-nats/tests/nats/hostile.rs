@@ -169,6 +169,21 @@ fn errors_of_a_server_are_told_with_what_to_do() {
     }
 }
 
+/// The server gets the password, and no one that reads what the engine tells does.
+#[test]
+fn an_error_about_a_login_shows_no_password() {
+    let server = FakeServer::start();
+    let address = server.0.local_addr().expect("it is bound");
+    let node = TestNode::start(Nats::servers([format!("nats://me:secret@{address}")]), "n1", 1);
+    let mut peer = server.accept();
+    peer.say(INFO);
+    let connect = peer.line().expect("CONNECT");
+    assert!(connect.contains("\"user\":\"me\",\"pass\":\"secret\""), "{connect}");
+    peer.say("-ERR 'Authorization Violation'\r\n");
+    let why = node.record.wait_down(1);
+    assert!(why.contains(&address.to_string()) && !why.contains("secret"), "{why}");
+}
+
 #[test]
 fn a_message_that_is_too_long_or_ill_formed_ends_the_connection_and_not_the_node() {
     for message in [
@@ -208,6 +223,82 @@ fn messages_without_a_sender_or_without_a_byte_are_passed_over() {
     assert_eq!(node.record.wait_frames(ChannelKind::Batch, 1), [("n2".to_owned(), b"y".to_vec())]);
     assert_eq!(node.record.wait_frames(ChannelKind::Heartbeat, 1), [("n2".to_owned(), b"z".to_vec())]);
     assert_eq!(node.record.told().len(), 3);
+}
+
+/// A payload of the most bytes that the server has announced, also where it announces them again.
+#[test]
+fn the_largest_message_is_taken_and_an_info_may_come_again() {
+    let server = FakeServer::start();
+    let node = TestNode::start(server.nats(), "n1", 1);
+    let (mut data, _other) = server.accept_both();
+    node.record.wait_up(1);
+    let largest = "x".repeat(1 << 20);
+    data.say(&format!("MSG pointsman.d.n1.n2 1 {}\r\n{largest}\r\n", largest.len()));
+    data.say(INFO);
+    data.say("INFO {\"max_payload\":3,\"headers\":true}\r\nMSG pointsman.d.n1.n2 1 3\r\nabc\r\n");
+    let frames = node.record.wait_frames(ChannelKind::Batch, 2);
+    assert_eq!([frames[0].1.len(), frames[1].1.len()], [1 << 20, 3]);
+    data.say("MSG pointsman.d.n1.n2 1 4\r\n");
+    data.rest();
+    node.record.wait_down(1);
+}
+
+/// What a server may send without an end, or again and again, takes no memory, and delays no other connection. Its PINGs are
+/// in another test: their answers are bounded, and end the connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_bounded_whatever_a_server_sends() {
+    use crate::support::{in_own_process, numbers, peak_memory};
+    in_own_process("hostile::memory_stays_bounded_whatever_a_server_sends", || {
+        let (hostile, good) = (FakeServer::start(), FakeServer::start());
+        let node = TestNode::start(hostile.nats(), "n1", 1);
+        let other_node = TestNode::start(good.nats(), "n3", 3);
+        let (mut data, mut other) = hostile.accept_both();
+        let (mut good_data, _good_other) = good.accept_both();
+        node.record.wait_up(1);
+        other_node.record.wait_up(1);
+        let large = "x".repeat(1 << 20);
+        let info = format!("INFO {{\"max_payload\":1048576,\"nonce\":\"{}\"}}\r\n", "n".repeat(60_000));
+        let addresses: Vec<String> =
+            (0..2000).map(|at| format!("\"10.0.{}.{}:4222\"", at / 256, at % 256)).collect();
+        let urls = format!("INFO {{\"max_payload\":1048576,\"connect_urls\":[{}]}}\r\n", addresses.join(","));
+        let before = peak_memory();
+        let mut number = 0u64;
+        for (text, times) in [
+            // From no node, for no subscription, and for a question that nobody has asked.
+            (format!("MSG pointsman.d.n1.a/b 1 {}\r\n{large}\r\n", large.len()), 200),
+            (format!("MSG pointsman.i.n1.a/b 4 {}\r\n{large}\r\n", large.len()), 200),
+            ("HMSG pointsman.i.n1.bad 4 16 16\r\nNATS/1.0 503\r\n\r\n\r\n".repeat(1000), 20),
+            ("MSG pointsman.d.n1.n2 1 0\r\n\r\n".repeat(1000), 50),
+            (info, 700),
+            (urls, 800),
+            ("+OK\r\n".repeat(10_000), 50),
+            ("PONG\r\n".repeat(10_000), 50),
+            ("-ERR 'Permissions Violation for Publish to \"pointsman.h.n1\"'\r\n".repeat(1000), 20),
+        ] {
+            for _ in 0..times {
+                for peer in [&mut data, &mut other] {
+                    peer.stream.write_all(text.as_bytes()).expect("it is taken");
+                }
+            }
+            for _ in 0..10 {
+                let frame = number.to_le_bytes();
+                number += 1;
+                good_data.stream.write_all(b"MSG pointsman.d.n3.n2 1 8\r\n").expect("it is taken");
+                good_data.stream.write_all(&[&frame[..], b"\r\n"].concat()).expect("it is taken");
+            }
+            // All of it is read once the batch behind it has come.
+            let came = node.record.frames(ChannelKind::Batch).len();
+            data.say("MSG pointsman.d.n1.n2 1 2\r\nok\r\n");
+            node.record.wait_frames(ChannelKind::Batch, came + 1);
+            let above = (peak_memory() - before) >> 20;
+            let start: String = text.chars().take(40).collect();
+            assert!(above < 64, "{start}: {above} MiB above the beginning");
+        }
+        let frames = other_node.record.wait_frames(ChannelKind::Batch, number as usize);
+        assert!(numbers(&frames).into_iter().eq(0..number));
+        assert_eq!(node.record.frames(ChannelKind::Batch).len(), 9, "the other messages are for no node");
+    });
 }
 
 /// The server sends PINGs and reads no PONG.

@@ -194,3 +194,28 @@ pub fn server_or_skip(start: impl FnOnce() -> Result<DevServer, DevServerError>)
         started => Some(started.expect("the server starts")),
     }
 }
+
+/// The peak of the resident memory of this process so far, in bytes.
+#[cfg(target_os = "linux")]
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux has it");
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kilobytes << 10
+}
+
+/// Runs a test in a process of its own, whose memory has nothing of other tests. `name` is the path of the test that calls this.
+#[cfg(target_os = "linux")]
+pub fn in_own_process(name: &str, test: impl FnOnce()) {
+    const OWN: &str = "POINTSMAN_NATS_OWN_PROCESS";
+    const DONE: &str = "all of it was done";
+    if std::env::var_os(OWN).is_some_and(|own| own == name) {
+        test();
+        println!("{DONE}");
+        return;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().expect("it has a name"));
+    let output = command.args([name, "--exact", "--nocapture"]).env(OWN, name).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains(DONE), "{said}");
+}

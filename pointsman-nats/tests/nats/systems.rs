@@ -1,8 +1,11 @@
 //! Systems whose nodes talk over a real server.
 
-use crate::support::{LIMIT, server_or_skip};
+use crate::support::{LIMIT, TestNode, Told, server_or_skip};
+use pointsman::SystemBuilder;
 use pointsman::prelude::*;
-use pointsman::remote::{DetectorSettings, LinkReport, LinkState, Node, NodeEvent, Policy, Wire};
+use pointsman::remote::{
+    ChannelKind, DetectorSettings, LinkReport, LinkState, Node, NodeEvent, Policy, Wire,
+};
 use pointsman_nats::{DevServer, Nats};
 use serde::{Deserialize, Serialize};
 use std::process::{Child, Command};
@@ -49,6 +52,10 @@ struct TestSystem {
 
 impl TestSystem {
     fn start(nats: Nats, name: &str) -> Self {
+        Self::start_with(nats, name, |builder| builder)
+    }
+
+    fn start_with(nats: Nats, name: &str, change: impl FnOnce(SystemBuilder) -> SystemBuilder) -> Self {
         let detector = DetectorSettings::new()
             .heartbeat(Duration::from_millis(200))
             .acceptable_pause(Duration::from_secs(2));
@@ -58,7 +65,7 @@ impl TestSystem {
             .policy(Policy::closed().allow_path("/user/*"))
             .detector(detector)
             .down_after(Duration::from_secs(2));
-        let system = System::builder("demo").node(node).build().expect("a sound node");
+        let system = change(System::builder("demo").node(node)).build().expect("a sound node");
         let (sender, events) = channel();
         let sender = Mutex::new(sender);
         let subscription = system.events().on(move |event: &NodeEvent| {
@@ -294,4 +301,113 @@ fn a_peer_that_is_killed_is_declared_down_and_its_next_start_is_another_one() {
     let again = n1.find("n2");
     assert!(again != far && n1.link().uid != of);
     assert_eq!(again.ask(Double(6)).within(LIMIT).wait().expect("an answer"), 12);
+}
+
+/// Blocks its worker from the message on, until the other channel is closed.
+struct Blocker(Sender<()>, Arc<Mutex<Receiver<()>>>);
+
+impl Actor for Blocker {
+    type Message = ();
+
+    fn receive(&mut self, (): (), _: &mut Context<()>) -> HandlerResult {
+        self.0.send(())?;
+        // An error is the end.
+        let _ = self.1.lock().expect("no panic").recv();
+        Ok(())
+    }
+}
+
+/// D14: all workers of a node are blocked for longer than its peers bear a silence, and its heartbeats go out all the while.
+#[test]
+fn heartbeats_leave_while_all_workers_are_blocked() {
+    const WORKERS: usize = 2;
+    /// Those of 3 s; a peer bears a silence of 2 s.
+    const BEATS: usize = 15;
+    let Some(server) = server_or_skip(DevServer::start) else { return };
+    let nats = || Nats::servers([server.url()]);
+    let dispatcher = Dispatcher::work_stealing().threads(WORKERS);
+    let n1 = TestSystem::start_with(nats(), "n1", |builder| builder.dispatcher("default", dispatcher));
+    let n2 = TestSystem::start(nats(), "n2");
+    let listener = TestNode::connected(nats(), "n3", 3);
+    let far = n2.find("n1");
+    assert_eq!(far.ask(Double(1)).within(LIMIT).wait().expect("an answer"), 2);
+    let (entered, blocked) = channel();
+    let mut released = Vec::new();
+    for _ in 0..WORKERS {
+        let (release, until) = channel();
+        released.push(release);
+        let (entered, until) = (entered.clone(), Arc::new(Mutex::new(until)));
+        let blocker = n1.system.spawn(move || Blocker(entered.clone(), until.clone())).expect("it lives");
+        blocker.tell(());
+    }
+    for _ in 0..WORKERS {
+        blocked.recv_timeout(LIMIT).expect("it blocks a worker");
+    }
+    let of_n1 = |told: &[Told]| {
+        let is_beat = |told: &&Told| matches!(told, Told::Frame { from, kind: ChannelKind::Heartbeat, .. } if from == "n1");
+        told.iter().filter(is_beat).count()
+    };
+    let before = of_n1(&listener.record.told());
+    // Sends to the node do not block either, and wait for its workers.
+    for number in 0..100 {
+        assert!(far.try_tell(Work::Note(number, Vec::new())).is_ok());
+    }
+    listener.record.wait("heartbeats", |told| (of_n1(told) >= before + BEATS).then_some(()));
+    let is_silence = |event: NodeEvent| matches!(event, NodeEvent::Suspect { .. } | NodeEvent::Down { .. });
+    assert!(!n2.events.try_iter().any(is_silence), "it was heard all the while");
+    assert_eq!((n2.link().state, n1.numbers.try_recv().ok()), (LinkState::Up, None));
+    drop(released);
+    let numbers: Vec<u64> = (0..100).map(|_| n1.numbers.recv_timeout(LIMIT).expect("a number")).collect();
+    assert!(numbers.into_iter().eq(0..100));
+}
+
+/// D15: sending goes on to a peer that is stopped, and then over a server that is stopped. The memory stays below what may wait,
+/// and actors of this node go on.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_under_the_caps_while_peer_and_server_are_silent() {
+    use crate::support::{in_own_process, peak_memory};
+    in_own_process("systems::memory_stays_under_the_caps_while_peer_and_server_are_silent", || {
+        let Some(server) = server_or_skip(DevServer::start) else { return };
+        let n1 = TestSystem::start(Nats::servers([server.url()]), "n1");
+        let peer = Peer::start(&server);
+        let local: ActorRef<Work> =
+            n1.system.actor_at("/user/worker").expect("it lives").typed().expect("its type");
+        let stop_server = |name: &str| {
+            let status =
+                Command::new("kill").args([format!("-{name}"), server.process_id().to_string()]).status();
+            assert!(status.expect("kill is there").success());
+        };
+        let far = n1.find("n2");
+        tell(&far, 0, 10_000);
+        n1.wait_settled();
+        let before = peak_memory();
+        // What waits in the outbox, and what is under way.
+        let bound = (64 << 20) + (8 << 20);
+        let flood = |far: &ActorRef<Work>, what: &str| {
+            // Several times the bound. A link that has ended takes none of it.
+            let refused = (0..30_000u64)
+                .filter(|number| far.try_tell(Work::Note(*number, vec![b'.'; 10_000])).is_err());
+            assert!(refused.count() > 20_000, "{what}: the link takes messages without end");
+            assert_eq!(local.ask(Double(4)).within(LIMIT).wait().expect("an answer"), 8, "{what}");
+            let above = peak_memory() - before;
+            assert!(above < bound, "{what}: {} MiB above the beginning", above >> 20);
+        };
+        peer.signal("STOP");
+        flood(&far, "the peer is stopped");
+        let uid = n1.link().uid;
+        n1.wait_event(
+            "the end of the link",
+            |event| matches!(event, NodeEvent::Down { uid: of, .. } if *of == uid),
+        );
+        flood(&far, "the peer is down");
+        peer.signal("CONT");
+        let again = n1.find("n2");
+        stop_server("STOP");
+        flood(&again, "the server is stopped");
+        stop_server("CONT");
+        let answer =
+            (0..).find_map(|_| n1.find("n2").ask(Double(5)).within(Duration::from_secs(1)).wait().ok());
+        assert_eq!(answer, Some(10));
+    });
 }
