@@ -34,6 +34,11 @@ impl<T> DataGate<T> {
         self.waiting.push_back((number, now, message));
     }
 
+    /// The number of messages that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// A lane has handled a batch with this mark, and with envelopes or without.
     pub(crate) fn show(&mut self, lane: u8, mark: u64, has_envelopes: bool, now: Duration) {
         if let Some(shown) = self.shown.get_mut(usize::from(lane)) {
