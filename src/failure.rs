@@ -80,6 +80,12 @@ impl Failure {
         Self::new(FailureKind::Panic, Cause::Panic(payload))
     }
 
+    /// The failure of an actor of another system, of whose cause the text alone has come.
+    #[cfg(feature = "remote")]
+    pub(crate) fn elsewhere(kind: FailureKind, text: String) -> Self {
+        Self::new(kind, Cause::Text(text))
+    }
+
     /// Returns the same cause as a failure of initialization.
     pub(crate) fn during_initialization(mut self) -> Self {
         self.0.kind = FailureKind::Initialization;

@@ -112,7 +112,8 @@ impl<M: Send + 'static> Context<M> {
 
     /// The actor that created this actor; `None` for the root alone.
     pub fn parent(&self) -> Option<&AnyActorRef> {
-        self.core().parent.as_ref()
+        let parent = self.core().parent.as_ref()?;
+        Some(parent.core().parent_elsewhere().unwrap_or(parent))
     }
 
     /// This actor's number in the pool that made it, from 0; 0 for other actors.

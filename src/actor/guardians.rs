@@ -76,20 +76,7 @@ impl SystemCore {
             Ok(root) => root.any_local(),
             Err(error) => return Err(self.undo_build(None, error)),
         };
-        let guardian = |name: &str, supervision: Strategy| {
-            let plan = Plan {
-                parent: Ok(root.clone()),
-                name: Some(name.to_owned()),
-                dispatcher: Some(INTERNAL.to_owned()),
-                mailbox: MailboxKind::Unbounded,
-                on_failure: None,
-                routee_index: 0,
-                stash_capacity: None,
-                class: ClassChoice::OfType,
-            };
-            let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
-            spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
-        };
+        let guardian = |name: &str, supervision: Strategy| spawn_guardian(&root, name, supervision);
         let grown = guardian("system", Strategy::default()).and_then(|system| {
             Ok((system, guardian("temp", Strategy::default())?, guardian("user", supervision)?))
         });
@@ -112,6 +99,16 @@ impl SystemCore {
         }
     }
 
+    /// The guardian right below the root of the actors that other nodes have made here. It is made when it is first needed; `None` if
+    /// the system has ended.
+    #[cfg(feature = "remote")]
+    pub(crate) fn guardian_of_deployed(&self, name: &str) -> Option<AnyActorRef> {
+        let root = lock(&self.tree).as_ref()?.root.clone();
+        let made = spawn_guardian(&root, name, Strategy::default()).ok();
+        // Another thread may have made it.
+        made.or_else(|| root.core().children.get(name))
+    }
+
     /// Ends the actors and the threads that a failed build has started.
     fn undo_build(&self, root: Option<&AnyActorRef>, error: SpawnError) -> BuildError {
         if let Some(root) = root {
@@ -125,6 +122,22 @@ impl SystemCore {
             other => unreachable!("a new system refuses its guardian: {other}"),
         }
     }
+}
+
+/// Makes a guardian below the root.
+fn spawn_guardian(root: &AnyActorRef, name: &str, supervision: Strategy) -> Result<AnyActorRef, SpawnError> {
+    let plan = Plan {
+        parent: Ok(root.clone()),
+        name: Some(name.to_owned()),
+        dispatcher: Some(INTERNAL.to_owned()),
+        mailbox: MailboxKind::Unbounded,
+        on_failure: None,
+        routee_index: 0,
+        stash_capacity: None,
+        class: ClassChoice::OfType,
+    };
+    let recipe = move |_: &mut Context<Never>| Guardian { supervision: supervision.clone() };
+    spawn_cell::<Guardian, _>(plan, ByContext(recipe)).map(|guardian| guardian.any_local())
 }
 
 /// Makes `watcher` get a notice when `actor` ends, although no turn of the watcher is running.

@@ -36,7 +36,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::child_hooks::ChildHooks;
 use crate::actor::private::{Extras, Phase};
-use crate::actor::recipe::{LifeStage, Recipe};
+use crate::actor::recipe::{LifeStage, Recipe, StandInStage};
 use crate::actor::supervise::log_ignored;
 use crate::actor::turn::ActorTurn;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -287,11 +287,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
             let waited_for = extras.stopping.remove(&child);
             if extras.watching.contains_key(&child) {
                 // The name is free before a watcher sees the notice.
-                let notice = crate::core::control::Terminated {
-                    actor: child.clone(),
-                    existence_confirmed: true,
-                    node_down: false,
-                };
+                let notice = child.termination(true);
                 self.core().count_notice();
                 extras.positioned.push_back((position, Control::Terminated(notice)));
             }
@@ -560,10 +556,15 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Lets a stand-in pass control on to the actor that it stands for. Returns control that is for the stand-in itself.
     pub(crate) fn pass_on(&mut self, control: Control) -> Option<Control> {
         let core = self.core();
-        let has_ended = core.standing().is_some_and(|standing| standing.end.get().is_some());
-        let ends = has_ended || core.parent.as_ref().is_some_and(|parent| parent.core().is_told_to_stop());
+        let stage = if core.standing().is_some_and(|standing| standing.end.get().is_some()) {
+            StandInStage::Ended
+        } else if core.parent.as_ref().is_some_and(|parent| parent.core().is_told_to_stop()) {
+            StandInStage::ParentEnds
+        } else {
+            StandInStage::Living
+        };
         let mut left = Some(control);
-        self.with_recipe(|recipe, _| left = left.take().and_then(|control| recipe.pass_on(control, ends)));
+        self.with_recipe(|recipe, _| left = left.take().and_then(|control| recipe.pass_on(control, stage)));
         left
     }
 

@@ -53,6 +53,7 @@ pub use crate::actor::watch::WatchError;
 pub use crate::core::actor_ref::{ActorRef, RecipientLoad};
 pub use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 pub use crate::core::control::Terminated;
+pub use crate::core::deploy_fault::DeployFault;
 pub use crate::core::into_message::IntoMessage;
 pub use crate::core::recipient::Recipient;
 pub use crate::core::send_future::SendFuture;

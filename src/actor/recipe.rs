@@ -16,10 +16,12 @@ pub(crate) trait Recipe<A: Actor>: Send + 'static {
 
     fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure>;
 
-    /// Passes control of a stand-in on. Returns control that is for the stand-in itself. `ends`: the actor that it stands for has
-    /// ended, or the parent of the stand-in ends. Never unwinds.
-    fn pass_on(&mut self, control: Control, ends: bool) -> Option<Control> {
-        let _ = ends;
+    /// Whether another system has chosen the name and uid of the actor.
+    const IS_DEPLOYED: bool = false;
+
+    /// Passes control of a stand-in on. Returns control that is for the stand-in itself. Never unwinds.
+    fn pass_on(&mut self, control: Control, stage: StandInStage) -> Option<Control> {
+        let _ = stage;
         Some(control)
     }
 
@@ -78,6 +80,16 @@ where
     I: IntoActor<Actor = A>,
 {
     Box::new(move |ctx| closure(ctx).into_actor())
+}
+
+/// The stage of the life of a stand-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StandInStage {
+    Living,
+    /// The parent of the stand-in ends.
+    ParentEnds,
+    /// The actor that it stands for has ended.
+    Ended,
 }
 
 /// The stage of an actor's life, as its [`Recipe`] is told.

@@ -8,13 +8,15 @@ use crate::actor::recipe::Recipe;
 use crate::actor::turn::run;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::cell::{ActorCore, Header, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule};
+use crate::core::cell::{
+    ActorCore, Header, InPlaceOf, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule,
+};
 use crate::core::children::{ChildStart, Refusal};
 use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::{INTERNAL, ResolvedPlacement};
 #[cfg(feature = "remote")]
-use crate::core::elsewhere::Standing;
+use crate::core::elsewhere::{NamedElsewhere, Standing};
 use crate::core::error::SpawnError;
 use crate::core::full_policy::FullPolicy;
 use crate::core::strategy::Strategy;
@@ -161,6 +163,23 @@ impl<M: Send + 'static> Held<M> {
         owned.private.with_mut(|private| act(unsafe { &mut *private }))
     }
 
+    /// Makes the actor, and the children that it will have, begin with so many suspensions more.
+    #[cfg(feature = "remote")]
+    pub(crate) fn suspend(&mut self, more: u32) {
+        let suspensions = self.private(|private| {
+            private.pause.set_suspensions(private.pause.suspensions().saturating_add(more));
+            private.pause.suspensions()
+        });
+        let children = self.actor.any_local().core().children.set_suspended(suspensions);
+        debug_assert!(children.is_empty(), "an actor has no children before its first turn");
+    }
+
+    /// The suspensions that are in force for the actor.
+    #[cfg(feature = "remote")]
+    pub(crate) fn suspensions(&mut self) -> u32 {
+        self.private(|private| private.pause.suspensions())
+    }
+
     /// Gives the actor its first turn.
     pub(crate) fn start(mut self) -> ActorRef<M> {
         if let Some(warning) = self.warning.take() {
@@ -204,6 +223,16 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     plan: Plan,
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
+    spawn_named::<A, F>(plan, recipe, |name| SpecialName::Given(name.into()))
+}
+
+/// As [`spawn_held`]. `special_name` makes the entry of a name that is given.
+#[inline]
+fn spawn_named<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    recipe: F,
+    special_name: impl FnOnce(&str) -> SpecialName,
+) -> Result<Held<A::Message>, SpawnError> {
     let recipe = Guarded::new(recipe);
     let Plan { parent, name, dispatcher, mailbox, on_failure, routee_index, stash_capacity, class } = plan;
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
@@ -213,7 +242,7 @@ pub(crate) fn spawn_held<A: Actor, F: Recipe<A>>(
     let section = checked.section.filter(|_| name.is_some());
     let warning = section.and_then(|section| section.warning_for_no_router(|| path_below(&parent, name)));
     let special = Special {
-        name: name.map(|name| SpecialName::Given(name.into())),
+        name: name.map(special_name),
         routee_index,
         full: full_policy(checked.mailbox.on_full),
         on_failure,
@@ -252,20 +281,58 @@ pub(crate) fn spawn_default<A: Actor, F: Recipe<A>>(
     put_below::<A, F>(parent, None, mailbox, special, Private::new(None), recipe).map(Held::start)
 }
 
-/// Creates the stand-in of an actor elsewhere, under a generated name.
+/// Creates the stand-in of an actor elsewhere. A name that it is given was checked by the caller.
 #[cfg(feature = "remote")]
 pub(crate) fn spawn_standing<A: Actor, F: Recipe<A>>(
     parent: Result<AnyActorRef, String>,
     standing: Standing,
+    on_failure: Option<Strategy>,
     recipe: F,
 ) -> Result<Held<A::Message>, SpawnError> {
     let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
+    let name = standing.name.clone();
+    let special = SpecialName::StandsFor(Box::new(standing));
+    put_internal_below::<A, F>(parent, name.as_deref(), special, on_failure, Guarded::new(recipe))
+}
+
+/// Creates an actor that is the parent of actors here in place of a parent elsewhere.
+#[cfg(feature = "remote")]
+pub(crate) fn spawn_in_place<A: Actor, F: Recipe<A>>(
+    parent: AnyActorRef,
+    place: InPlaceOf,
+    recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
+    let name = place.name.clone();
+    let special = SpecialName::InPlaceOf(Box::new(place));
+    put_internal_below::<A, F>(parent, Some(&name), special, None, Guarded::new(recipe))
+}
+
+/// Creates an actor by its plan that another system has deployed here under the plan's name, with a uid of that system.
+#[cfg(feature = "remote")]
+pub(crate) fn spawn_deployed<A: Actor, F: Recipe<A>>(
+    plan: Plan,
+    uid: u32,
+    recipe: F,
+) -> Result<Held<A::Message>, SpawnError> {
+    const { assert!(F::IS_DEPLOYED, "the recipe of such an actor says so") };
+    let named = |name: &str| SpecialName::Elsewhere(Box::new(NamedElsewhere { name: name.into(), uid }));
+    spawn_named::<A, F>(plan, recipe, named)
+}
+
+/// Creates an actor of the engine that nothing but its name distinguishes.
+#[cfg(feature = "remote")]
+fn put_internal_below<A: Actor, F: Recipe<A>>(
+    parent: AnyActorRef,
+    name: Option<&str>,
+    special_name: SpecialName,
+    on_failure: Option<Strategy>,
+    recipe: Guarded<F>,
+) -> Result<Held<A::Message>, SpawnError> {
     let home = place(&parent.core().system, Some(INTERNAL))?;
     let header = Header::new(&Erased::<A, F>::VTABLE, home.home, REFS_AT_BIRTH, Kind::Local);
-    let name = Some(SpecialName::StandsFor(Box::new(standing)));
-    let special = Special { own_home: home.own, ..Special::of_name(name) };
+    let special = Special { own_home: home.own, on_failure, ..Special::of_name(Some(special_name)) };
     let mailbox = || mailbox::Mailbox::unbounded(header);
-    put_below::<A, F>(parent, None, mailbox, Some(special), Private::new(None), Guarded::new(recipe))
+    put_below::<A, F>(parent, name, mailbox, Some(special), Private::new(None), recipe)
 }
 
 /// Makes the cell of an actor, and enters it with its parent.
@@ -278,11 +345,13 @@ fn put_below<A: Actor, F: Recipe<A>>(
     private: Private<A::Message>,
     recipe: Guarded<F>,
 ) -> Result<Held<A::Message>, SpawnError> {
-    let standing_uid = match special.as_ref().and_then(|special| special.name.as_ref()) {
+    // The recipe is asked first: it is known without a look at the name.
+    let uid_elsewhere = match special.as_ref().and_then(|special| special.name.as_ref()) {
         Some(SpecialName::StandsFor(standing)) if F::IS_STAND_IN => standing.path.uid(),
+        Some(SpecialName::Elsewhere(named)) if F::IS_DEPLOYED => Some(named.uid),
         _ => None,
     };
-    let uid = standing_uid.unwrap_or_else(|| parent.core().system.next_uid());
+    let uid = uid_elsewhere.unwrap_or_else(|| parent.core().system.next_uid());
     // SAFETY: not a counted reference, but it is not dropped, and the cell, or `refuse`, keeps the parent alive.
     let owner = ManuallyDrop::new(unsafe { AnyActorRef::from_counted(parent.0) });
     // SAFETY: the cell holds the reference to its parent as long as it exists.

@@ -199,13 +199,17 @@ impl<M: Send + 'static> Context<M> {
 impl AnyActorRef {
     /// Tells this actor that another actor has ended. The notice takes its place behind the queued messages.
     pub(crate) fn notify_terminated(&self, actor: AnyActorRef, existence_confirmed: bool) {
-        let end = actor.core().standing().and_then(|standing| standing.end.get());
-        let notice = Terminated {
+        let _ = self.send_positioned(Control::Terminated(actor.termination(existence_confirmed)));
+    }
+
+    /// The notice of the end of this actor.
+    pub(crate) fn termination(&self, existence_confirmed: bool) -> Terminated {
+        let end = self.core().standing().and_then(|standing| standing.end.get());
+        Terminated {
+            actor: self.clone(),
             existence_confirmed: existence_confirmed && end.is_none_or(|end| end.existed),
             node_down: end.is_some_and(|end| end.node_down),
-            actor,
-        };
-        let _ = self.send_positioned(Control::Terminated(notice));
+        }
     }
 }
 

@@ -228,7 +228,7 @@ impl AnyActorRef {
 
     /// Returns whether the actor has no turn, and no message or control waits for it or its children: for
     /// `SystemCore::look_for_quiet`.
-    #[cfg(any(feature = "testkit", pointsman_loom))]
+    #[cfg(any(feature = "testkit", feature = "remote", pointsman_loom))]
     pub(crate) fn is_at_rest(&self) -> bool {
         self.gate().is_at_rest() && self.core().children.queued() == 0
     }
@@ -242,6 +242,12 @@ impl AnyActorRef {
     /// The path of the actor in the tree.
     pub fn path(&self) -> ActorPath {
         self.core().path()
+    }
+
+    /// The path of the actor by its place in this tree, where a stand-in has a path of its own.
+    #[cfg(feature = "remote")]
+    pub(crate) fn tree_path(&self) -> ActorPath {
+        self.core().tree_path()
     }
 
     /// A number that distinguishes this incarnation from others at the same path; 0 for an empty reference, as from

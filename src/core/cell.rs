@@ -25,7 +25,7 @@ use crate::core::children::{ChildStart, Children};
 use crate::core::classes::ClassId;
 use crate::core::control::Control;
 use crate::core::dispatchers::OwnedPlacement;
-use crate::core::elsewhere::Standing;
+use crate::core::elsewhere::{NamedElsewhere, Standing};
 use crate::core::full_policy::FullPolicy;
 use crate::core::home::Home;
 use crate::core::recipient_identity::RecipientIdentity;
@@ -148,8 +148,9 @@ impl Header {
     /// The number of references.
     #[cfg(any(feature = "remote", pointsman_loom))]
     pub(crate) fn references(&self) -> u32 {
-        // Ordering: Relaxed; only the release of a reference uses what others have left, and it has a fence of its own.
-        self.refs.load(Ordering::Relaxed)
+        // Ordering: Acquire; pairs with the Release decrement in `release_one`. The caller sees what was done by references that are
+        // not counted any more.
+        self.refs.load(Ordering::Acquire)
     }
 
     /// Gives one reference back. The last reference frees the allocation, and the parents to which it held the last
@@ -336,13 +337,27 @@ pub(crate) struct Special {
     pub class: Option<ClassId>,
 }
 
+/// The parent elsewhere in whose place a cell is the parent of actors here.
+pub(crate) struct InPlaceOf {
+    /// The name of the cell among its siblings.
+    pub(crate) name: Box<str>,
+    /// The parent elsewhere.
+    pub(crate) parent: AnyActorRef,
+}
+
 /// A name that is not generated.
 pub(crate) enum SpecialName {
     Given(Box<str>),
     EmptyRef(ActorPath),
-    /// The name is generated, and the actor stands for one elsewhere.
+    /// The actor stands for one elsewhere.
     #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone make stand-ins"))]
     StandsFor(Box<Standing>),
+    /// Another system has deployed the actor here.
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone deploy"))]
+    Elsewhere(Box<NamedElsewhere>),
+    /// The actor is the parent of actors here in place of a parent elsewhere.
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone deploy"))]
+    InPlaceOf(Box<InPlaceOf>),
 }
 
 #[cfg(not(any(pointsman_loom, pointsman_shuttle)))]
@@ -411,8 +426,14 @@ impl ActorCore {
     /// The name of the actor among its siblings.
     pub(crate) fn name(&self) -> Name<'_> {
         match self.special.as_ref().and_then(|special| special.name.as_ref()) {
-            None | Some(SpecialName::StandsFor(_)) => Name::Generated(self.number),
+            None => Name::Generated(self.number),
             Some(SpecialName::Given(name)) => Name::Given(name),
+            Some(SpecialName::StandsFor(standing)) => match &standing.name {
+                Some(name) => Name::Given(name),
+                None => Name::Generated(self.number),
+            },
+            Some(SpecialName::Elsewhere(named)) => Name::Given(&named.name),
+            Some(SpecialName::InPlaceOf(place)) => Name::Given(&place.name),
             Some(SpecialName::EmptyRef(path)) => Name::EmptyRef(path),
         }
     }
@@ -504,7 +525,15 @@ impl ActorCore {
     pub(crate) fn standing(&self) -> Option<&Standing> {
         match self.special.as_ref()?.name.as_ref()? {
             SpecialName::StandsFor(standing) => Some(standing),
-            SpecialName::Given(_) | SpecialName::EmptyRef(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The parent elsewhere in whose place this actor is the parent of its children.
+    pub(crate) fn parent_elsewhere(&self) -> Option<&AnyActorRef> {
+        match self.special.as_ref()?.name.as_ref()? {
+            SpecialName::InPlaceOf(place) => Some(&place.parent),
+            _ => None,
         }
     }
 
@@ -512,6 +541,11 @@ impl ActorCore {
         if let Some(standing) = self.standing() {
             return standing.path.clone();
         }
+        self.tree_path()
+    }
+
+    /// The path by the names of the actor and its parents: that of a stand-in is its place here.
+    pub(crate) fn tree_path(&self) -> ActorPath {
         if let Name::EmptyRef(path) = self.name() {
             return path.clone();
         }

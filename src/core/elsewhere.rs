@@ -18,12 +18,23 @@ pub(crate) trait Elsewhere: Any {
 
 /// The actor elsewhere that a cell stands for, and the end of that actor.
 pub(crate) struct Standing {
+    /// The name of the cell among its siblings; `None` for a generated name.
+    pub(crate) name: Option<Box<str>>,
+    /// Whether the actor elsewhere is a child of the cell's parent, and not only watched.
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone make stand-ins"))]
+    pub(crate) is_child: bool,
     /// With the address of the other system, and the uid of the actor.
     pub(crate) path: ActorPath,
     /// The `ActorRef` of the actor elsewhere, which is there as long as the cell.
     pub(crate) reference: Box<dyn Any + Send + Sync>,
     /// Set before the cell ends, unless its own system ends.
     pub(crate) end: OnceLock<EndElsewhere>,
+}
+
+/// A name and uid that another system has chosen for an actor here.
+pub(crate) struct NamedElsewhere {
+    pub(crate) name: Box<str>,
+    pub(crate) uid: u32,
 }
 
 /// The end of an actor elsewhere.

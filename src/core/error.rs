@@ -1,5 +1,6 @@
 //! The errors of sending, creating, starting and ending; other errors are beside the functions that return them.
 
+use crate::core::deploy_fault::DeployFault;
 use crate::mailbox::kind::MailboxFault;
 use crate::path::error::NameError;
 use crate::scheduler::error::StartError;
@@ -134,6 +135,13 @@ debug_by_display! { SendError<M> }
 pub enum SpawnError {
     /// The name breaks the rules for names.
     Name(NameError),
+    /// The actor cannot be made on another node.
+    Deploy {
+        /// The actor's path here.
+        path: String,
+        /// The reason.
+        fault: DeployFault,
+    },
     /// A sibling has the name, or had it and has not ended yet.
     NameTaken {
         /// The path that is taken.
@@ -267,6 +275,9 @@ impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SpawnError::Name(error) => error.fmt(f),
+            SpawnError::Deploy { path, fault } => {
+                write!(f, "{path} cannot be made on another node: {fault}")
+            }
             SpawnError::NameTaken { path } => write!(
                 f,
                 "name taken: {path} exists or is still stopping, choose another name, or create it when its parent has \

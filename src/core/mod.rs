@@ -45,4 +45,5 @@ pub(crate) mod named_mailboxes;
 pub(crate) mod extensions; // the values that features keep for a system
 pub(crate) mod polls_within; // what surrounds the polls of users' futures
 pub(crate) mod system; // SystemRef, and the state that all actors of a system share
+pub(crate) mod deploy_fault; // why an actor cannot be deployed elsewhere
 pub(crate) mod error; // the errors of sending, creating and ending

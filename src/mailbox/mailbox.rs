@@ -225,7 +225,7 @@ impl<H, S> Gate<H, S> {
 
     /// Returns whether no thread runs the actor, the mailbox has no message, and no control message is on its way. A
     /// caller that gets true sees everything that the owners have done until the last owner laid the token down.
-    #[cfg(any(feature = "testkit", pointsman_loom))]
+    #[cfg(any(feature = "testkit", feature = "remote", pointsman_loom))]
     pub(crate) fn is_at_rest(&self) -> bool {
         // Before the word. Ordering: Acquire; pairs with the Release of `head` in `PeekedMessage::take` and of a displacement.
         // For a message that this head counts as taken, the word below is later than its claim and its wake-up.

@@ -10,7 +10,7 @@
 //! | `Idle` | wait | the first send, a Hello, a call of `connect` |
 //! | `Greeting` | wait | the Welcome that repeats our UID, or the end of its time |
 //! | `Active`, `Suspect` | go out | silence, another UID, a Goodbye, a fault of the control stream |
-//! | `Down` | are refused | a Hello of another UID |
+//! | `Down` | are refused, or wait if they are for another start | a frame of another UID, or a send to one |
 //! | `Refused` | are refused | the next try, or a Hello |
 
 use crate::remote::detector::{Detector, DetectorSettings};
@@ -272,6 +272,11 @@ impl Association {
         self.tombstones.has(uid)
     }
 
+    /// The system of this UID is not talked to any more.
+    pub(crate) fn bury(&mut self, uid: u64, now: Duration) {
+        self.tombstones.add(uid, now);
+    }
+
     /// The greeting to a system of this UID; 0 for one that is not known yet.
     pub(crate) fn greeting(&self, to: u64) -> Greeting {
         Greeting { to, ..self.own.clone() }
@@ -343,7 +348,8 @@ impl Association {
         let mut effects = Vec::new();
         match input {
             Input::Wanted => {
-                if matches!(self.state, State::Idle) {
+                // After the end of one start of the peer there may be another.
+                if matches!(self.state, State::Idle | State::Down) {
                     self.greet(None, now, &mut effects);
                 }
             }
@@ -756,10 +762,24 @@ mod tests {
         assert_eq!(association.frame(2, 1, seconds(41)), (Verdict::Drop, vec![]));
         assert_eq!(association.on(hello(2, 1), seconds(42)), again.1);
         assert_eq!(association.on(welcome(2, 1), seconds(43)), again.1);
-        assert_eq!(association.on(Input::Wanted, seconds(43)), []);
         // Another UID is greeted at once.
         assert_eq!(association.frame(3, 0, seconds(43)), (Verdict::Drop, vec![Effect::SendHello { to: 0 }]));
         assert_eq!(association.on(welcome(3, 1), seconds(43)), [activated(3)]);
+    }
+
+    #[test]
+    fn another_start_of_a_peer_that_is_down_is_greeted_for_a_sender_and_given_up() {
+        let mut association = active();
+        association.on(Input::Fault, Duration::ZERO);
+        assert_eq!(association.on(Input::Wanted, seconds(1)), [Effect::SendHello { to: 0 }]);
+        assert_eq!(association.sends(), Sends::Wait);
+        // The one that is down is not taken for the other.
+        assert_eq!(association.on(welcome(2, 1), seconds(1)), [Effect::SendQuarantined { to: 2 }]);
+        let given_up: Vec<_> = ticks(&mut association, 2, 40)
+            .into_iter()
+            .filter(|(_, it)| *it == Effect::GiveUpWaiting)
+            .collect();
+        assert_eq!(given_up, [(21, Effect::GiveUpWaiting)]);
     }
 
     #[test]

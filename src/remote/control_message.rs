@@ -7,6 +7,7 @@ use crate::remote::association::{Greeting, Refusal, Side};
 use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, decode, encode};
 use crate::remote::credit::Receipt;
+use crate::remote::deploy_message::{DeployRequest, FailureText, ParentVerdict};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
 use crate::remote::policy::is_role;
 use crate::remote::refused::Refused;
@@ -75,6 +76,42 @@ pub(crate) enum NumberedMessage {
     },
     /// The ports of these tokens get no answer: it found no room among the messages.
     Unanswered(Vec<(Token, Refused)>),
+    /// Make an actor at the receiver. The data that are sent after this wait for it.
+    Deploy(Box<DeployRequest>),
+    /// The actor of this uid was made.
+    Deployed {
+        uid: u32,
+    },
+    /// The actor of this uid was not made.
+    DeployRefused {
+        uid: u32,
+        why: String,
+    },
+    /// An actor of the sender, which the receiver has deployed, has failed. It waits for the data before it, as does its end.
+    Failed {
+        uid: u32,
+        failure: FailureText,
+    },
+    /// The decision of a parent at the sender about an actor of the receiver.
+    Verdict {
+        uid: u32,
+        verdict: ParentVerdict,
+    },
+    /// An actor of the sender, which the receiver has deployed, has ended.
+    Ended {
+        uid: u32,
+    },
+    /// The sender does not watch an actor for the receiver, though the actor may live.
+    WatchRefused {
+        path: String,
+        uid: u32,
+    },
+    /// A pill, or a kill, for which the data had no room. It waits for the data before it.
+    Pill {
+        path: String,
+        uid: u32,
+        is_kill: bool,
+    },
 }
 
 impl NumberedMessage {
@@ -84,14 +121,60 @@ impl NumberedMessage {
             Self::Watch { path, .. }
             | Self::Unwatch { path, .. }
             | Self::Terminated { path, .. }
-            | Self::Stop { path, .. } => Some(path),
-            Self::Goodbye | Self::Unanswered(_) => None,
+            | Self::Stop { path, .. }
+            | Self::WatchRefused { path, .. }
+            | Self::Pill { path, .. } => Some(path),
+            Self::Deploy(request) => Some(&request.parent.path),
+            Self::Goodbye
+            | Self::Unanswered(_)
+            | Self::Deployed { .. }
+            | Self::DeployRefused { .. }
+            | Self::Failed { .. }
+            | Self::Verdict { .. }
+            | Self::Ended { .. } => None,
+        }
+    }
+
+    /// The bytes that it keeps while it waits for data.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        match self {
+            Self::Failed { failure, .. } => failure.len(),
+            other => other.path().map_or(0, str::len),
         }
     }
 
     /// Whether it acts behind the data that was sent before it.
     pub(crate) fn waits_for_data(&self) -> bool {
-        matches!(self, NumberedMessage::Goodbye | NumberedMessage::Terminated { .. })
+        match self {
+            NumberedMessage::Goodbye
+            | NumberedMessage::Terminated { .. }
+            | NumberedMessage::Failed { .. }
+            | NumberedMessage::Ended { .. }
+            | NumberedMessage::Pill { .. } => true,
+            NumberedMessage::Watch { .. }
+            | NumberedMessage::Unwatch { .. }
+            | NumberedMessage::Stop { .. }
+            | NumberedMessage::Unanswered(_)
+            | NumberedMessage::Deploy(_)
+            | NumberedMessage::Deployed { .. }
+            | NumberedMessage::DeployRefused { .. }
+            | NumberedMessage::Verdict { .. }
+            | NumberedMessage::WatchRefused { .. } => false,
+        }
+    }
+
+    /// Whether the data that are sent after it wait for it.
+    pub(crate) fn is_fence(&self) -> bool {
+        matches!(self, NumberedMessage::Deploy(_))
+    }
+
+    /// The uid of the actor that a message is about which goes to a deployed actor.
+    pub(crate) fn deployed_uid(&self) -> Option<u32> {
+        match self {
+            NumberedMessage::Deploy(request) => Some(request.uid),
+            NumberedMessage::Verdict { uid, .. } => Some(*uid),
+            _ => None,
+        }
     }
 }
 
@@ -188,7 +271,9 @@ impl From<&Side> for ControlMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
     use crate::remote::association::PROTOCOL;
+    use crate::remote::deploy_message::Parent;
 
     fn hello() -> Hello {
         let greeting = Greeting {
@@ -204,12 +289,27 @@ mod tests {
         Hello::new(&greeting, &["front".to_owned()])
     }
 
+    fn request() -> DeployRequest {
+        DeployRequest {
+            uid: 7,
+            name: "c1".to_owned(),
+            parent: Parent { path: "/user".to_owned(), uid: 3, type_id: 4 },
+            factory: "f".to_owned(),
+            args: vec![1, 2],
+            suspensions: 1,
+            dispatcher: None,
+            mailbox: Some("m".to_owned()),
+            stash_capacity: Some(9),
+        }
+    }
+
     /// Nodes of all versions of the crate agree on these bytes.
     #[test]
     fn the_bytes_of_control_never_change() {
         let path = || "/a".to_owned();
         let receipt = Receipt { limit: 300, received: 2, lost: 1, repeated: 0 };
         let numbered = |message| ControlMessage::Numbered { number: 9, message };
+        let verdict = |verdict| numbered(NumberedMessage::Verdict { uid: 7, verdict });
         for (message, bytes) in [
             (
                 ControlMessage::Hello(hello()),
@@ -227,6 +327,29 @@ mod tests {
             (
                 numbered(NumberedMessage::Unanswered(vec![([7; 16], Refused::LinkFull)])),
                 b"\x03\x09\x05\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x0e",
+            ),
+            (
+                numbered(NumberedMessage::Deploy(Box::new(request()))),
+                b"\x03\x09\x06\x07\x02c1\x05/user\x03\x04\x01f\x02\x01\x02\x01\x00\x01\x01m\x01\x09",
+            ),
+            (numbered(NumberedMessage::Deployed { uid: 7 }), b"\x03\x09\x07\x07"),
+            (
+                numbered(NumberedMessage::DeployRefused { uid: 7, why: "no".to_owned() }),
+                b"\x03\x09\x08\x07\x02no",
+            ),
+            (
+                numbered(NumberedMessage::Failed { uid: 7, failure: FailureText::of(&Failure::msg("f")) }),
+                b"\x03\x09\x09\x07\x01\x01f",
+            ),
+            (verdict(ParentVerdict::Suspend), b"\x03\x09\x0a\x07\x00"),
+            (verdict(ParentVerdict::Resume { judged: true }), b"\x03\x09\x0a\x07\x01\x01"),
+            (verdict(ParentVerdict::Restart { cause: "f".to_owned() }), b"\x03\x09\x0a\x07\x02\x01f"),
+            (verdict(ParentVerdict::Stop), b"\x03\x09\x0a\x07\x03"),
+            (numbered(NumberedMessage::Ended { uid: 7 }), b"\x03\x09\x0b\x07"),
+            (numbered(NumberedMessage::WatchRefused { path: path(), uid: 5 }), b"\x03\x09\x0c\x02/a\x05"),
+            (
+                numbered(NumberedMessage::Pill { path: path(), uid: 5, is_kill: true }),
+                b"\x03\x09\x0d\x02/a\x05\x01",
             ),
             (ControlMessage::Ack { upto: 300 }, b"\x04\xac\x02"),
             (ControlMessage::Credit(vec![LaneReceipt::new(1, &receipt)]), b"\x05\x01\x01\xac\x02\x02\x01\0"),
@@ -250,11 +373,13 @@ mod tests {
     fn paths_and_roles_are_bounded() {
         let path = |bytes: usize| "/".repeat(bytes);
         type Make = fn(String) -> NumberedMessage;
-        let makes: [Make; 4] = [
+        let makes: [Make; 6] = [
             |path| NumberedMessage::Watch { path, uid: 1 },
             |path| NumberedMessage::Unwatch { path, uid: 1 },
             |path| NumberedMessage::Terminated { path, uid: 1, existed: true },
             |path| NumberedMessage::Stop { path, uid: 1 },
+            |path| NumberedMessage::WatchRefused { path, uid: 1 },
+            |path| NumberedMessage::Pill { path, uid: 1, is_kill: true },
         ];
         let is_read = |message: ControlMessage| ControlMessage::read(&message.frame(1, 2)).is_ok();
         for make in makes {

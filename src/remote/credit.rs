@@ -86,6 +86,8 @@ debug_by_display! { CreditError }
 #[derive(Debug)]
 pub(crate) struct ReceivingLane {
     window: u64,
+    /// The window that the peer was told, beyond which it takes no credit.
+    largest_window: u64,
     /// The place of the next batch, if nothing is lost.
     sequence: u64,
     first: u64,
@@ -99,7 +101,16 @@ pub(crate) struct ReceivingLane {
 impl ReceivingLane {
     pub(crate) fn new(window: u64) -> Self {
         let receipt = Receipt { limit: window, ..Receipt::default() };
-        Self { window, sequence: 1, first: 0, offset: 0, settled: 0, receipt, told: None }
+        Self {
+            window,
+            largest_window: window,
+            sequence: 1,
+            first: 0,
+            offset: 0,
+            settled: 0,
+            receipt,
+            told: None,
+        }
     }
 
     /// Takes in a batch of so many envelopes, whose frame has `bytes` bytes.
@@ -164,16 +175,26 @@ impl ReceivingLane {
     /// Returns the receipt that the sender is to be told now: a limit that has moved by half a window, and each second what has changed, or is
     /// told again since the message may have been lost.
     pub(crate) fn due(&mut self, now: Duration) -> Option<Receipt> {
-        let limit = self.settled + self.window;
-        let has_moved = limit - self.receipt.limit >= (self.window / 2).max(1);
+        let has_moved = self.limit() - self.receipt.limit >= (self.window / 2).max(1);
         let is_late = self.told.is_none_or(|told| now.saturating_sub(told) >= REPEAT_AFTER);
         (has_moved || is_late).then(|| self.tell(now))
     }
 
     /// Returns the receipt, whether it is due or not.
     pub(crate) fn tell(&mut self, now: Duration) -> Receipt {
-        (self.receipt.limit, self.told) = (self.settled + self.window, Some(now));
+        (self.receipt.limit, self.told) = (self.limit(), Some(now));
         self.receipt
+    }
+
+    /// Grants less, or up to as much as at first, from now on. A limit that was granted stays: the bytes under way become fewer
+    /// as they are consumed.
+    pub(crate) fn set_window(&mut self, window: u64) {
+        self.window = window.min(self.largest_window);
+    }
+
+    /// The limit that is granted now.
+    fn limit(&self) -> u64 {
+        (self.settled + self.window).max(self.receipt.limit)
     }
 }
 
@@ -276,6 +297,27 @@ mod tests {
         assert_eq!(lane.due(Duration::ZERO), Some(receipt));
         assert_eq!(lane.due(REPEAT_AFTER - Duration::from_nanos(1)), None);
         assert_eq!(lane.due(REPEAT_AFTER), Some(receipt));
+    }
+
+    #[test]
+    fn a_smaller_window_takes_no_credit_back_and_bounds_what_comes_later() {
+        let (mut lane, mut sender) = (ReceivingLane::new(WINDOW), SendingLane::new(WINDOW));
+        lane.set_window(200);
+        assert_eq!(lane.due(Duration::ZERO).map(|receipt| receipt.limit), Some(WINDOW), "it was granted");
+        // The sender uses up what it has, and the receiver consumes it.
+        for batch in 0..10 {
+            let sent = batch * 100;
+            assert_eq!(lane.arrive(&at(batch + 1, batch, sent), 1, 100), Ok(Arrival::Take { lost: 0 }));
+            lane.consumed(1, 100);
+            let receipt = lane.tell(Duration::from_secs(batch));
+            assert_eq!(receipt.limit, WINDOW.max(sent + 100 + 200));
+            assert!(sender.told(&receipt, sent + 100, batch + 1).is_ok());
+        }
+        assert_eq!(sender.limit(), 1200);
+        // The greatest window is that of the beginning.
+        lane.set_window(9 * WINDOW);
+        let receipt = lane.tell(Duration::from_secs(20));
+        assert_eq!((receipt.limit, sender.told(&receipt, 1000, 10)), (1000 + WINDOW, Ok(true)));
     }
 
     #[test]

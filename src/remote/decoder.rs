@@ -105,13 +105,16 @@ fn resolve<M: Wire>(link: &Arc<Link>, read: &WireRef<'_>) -> Result<ActorRef<M>,
         return Err("a reference has the name of no node".to_owned());
     }
     if **node != hub.settings.name.node {
-        let link = hub.link(node, *system).ok_or("the node ends")?;
+        // 0: the writer did not know the node either, and means its present start.
+        let link = if *system == 0 { hub.link_to(node) } else { hub.link(node, *system) };
+        let link = link.ok_or("the node ends")?;
         return link.far(path, *uid).ok_or_else(same_name::<M>);
     }
     let core = hub.system().ok_or("the system has ended")?;
     let path: ActorPath = path.parse().map_err(|_| "a path cannot be read")?;
     let path = path.with_uid(*uid);
-    let living = if *uid > 0 && hub.was_uid(*system) { core.actor_at(&path).ok() } else { None };
+    let living =
+        if *uid > 0 && (*system == 0 || hub.was_uid(*system)) { core.actor_at(&path).ok() } else { None };
     match living.map(|actor| actor.typed::<M>()) {
         Some(Ok(actor)) => Ok(actor),
         Some(Err(_)) => Err("the actor takes another type of message".to_owned()),

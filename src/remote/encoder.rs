@@ -122,6 +122,25 @@ pub(crate) fn push<T: Serialize + ?Sized>(
     pushed
 }
 
+/// Encodes a value that goes to a link outside of any message. Reply ports cannot be in it.
+pub(crate) fn encode_alone<T: Serialize + ?Sized>(
+    link: &Arc<Link>,
+    value: &T,
+    max: usize,
+) -> Result<Vec<u8>, EncodeError> {
+    let tokens = vec![Token::default(); PORTS_MAX];
+    let scope = Scope { link: Arc::downgrade(link), tokens, given: PORTS_MAX, ..Scope::default() };
+    let outer = replace_scope(Some(Box::new(scope)));
+    let mut bytes = Vec::new();
+    let encoded = encode(value, &mut bytes, max);
+    let fault = replace_scope(outer).and_then(|scope| scope.fault);
+    match (encoded, fault) {
+        (Err(panicked @ EncodeError::Panicked(_)), _) => Err(panicked),
+        (_, Some(Fault::Unsendable(why))) => Err(EncodeError::Refused { why }),
+        (encoded, _) => encoded.map(|_| bytes),
+    }
+}
+
 /// A reference as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WireRef<'a> {
@@ -159,9 +178,11 @@ impl<M: Wire> Serialize for ActorRef<M> {
             Target::Foreign(foreign) if foreign.recipient.elsewhere().is_some() => {
                 let far = foreign.recipient.elsewhere().and_then(|far| far.as_any().downcast_ref::<Far>());
                 let Some(far) = far else {
-                    return Err(serde::ser::Error::custom("a reference of an unknown kind"));
+                    return Err(serde::ser::Error::custom(
+                        "a reference to a path at another node cannot go further: resolve it first",
+                    ));
                 };
-                (Some(far.link.peer.as_str()), far.text(), far.uid(), far.link.uid)
+                (Some(far.link.peer.as_str()), far.text(), far.uid(), far.link.uid())
             }
             _ => {
                 let actor = self.untyped().filter(|actor| actor.typed::<M>().is_ok_and(|same| same == *self));

@@ -3,7 +3,7 @@
 //! Behind such a reference stands a recipient that encodes each message on the sender's thread, into the open batch of its lane.
 //! References are interned by their links: equal references are one allocation.
 
-use crate::core::actor_ref::{ActorRef, RecipientLoad};
+use crate::core::actor_ref::{ActorRef, RecipientLoad, Target};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::elsewhere::Elsewhere;
@@ -25,9 +25,11 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::Weak as StdWeak;
 
 /// An incarnation of an actor of another node, and the type of message that references to it take.
 pub(crate) struct Far {
+    me: StdWeak<Far>,
     pub(crate) link: Arc<Link>,
     path: Box<str>,
     uid: u32,
@@ -64,6 +66,19 @@ impl Far {
     /// Whether no message reaches the actor any more.
     fn is_over(&self) -> bool {
         self.link.has_ended() || self.state.has_ended()
+    }
+}
+
+impl Far {
+    /// The actor elsewhere behind a reference.
+    pub(super) fn of<M: Send + 'static>(reference: &ActorRef<M>) -> Option<Arc<Self>> {
+        match reference.target() {
+            Target::Foreign(foreign) => {
+                let far = foreign.recipient.elsewhere()?.as_any().downcast_ref::<Self>()?;
+                far.me.upgrade()
+            }
+            Target::Local(_) => None,
+        }
     }
 }
 
@@ -205,7 +220,10 @@ impl Link {
             }
             let (lane, memory) = (self.lane_of(path), EntryMemory::default());
             let (link, path) = (self.clone(), path.into());
-            let far = Arc::new(Far { link, path, uid, type_id, lane, memory, state, slot: Slot::new() });
+            let far = Arc::new_cyclic(|me| {
+                let (me, slot) = (me.clone(), Slot::new());
+                Far { me, link, path, uid, type_id, lane, memory, state, slot }
+            });
             let system = self.hub.system().map(SystemRef::new);
             let recipient = FarRecipient::<M> { far: far.clone(), system, message: PhantomData };
             (far, ActorRef::to_own_recipient(recipient))

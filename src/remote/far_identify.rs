@@ -26,8 +26,7 @@ pub(crate) fn identify_at(
     to: &Arc<dyn IdentityReceiver>,
 ) {
     let answers = Answers { hub: hub.clone(), node: node.to_owned(), to: to.clone() };
-    let (text, reply_to) = (text.to_owned(), ReplyTo::to_own_sink(answers));
-    hub.when_up(node, Box::new(move |link| identify(link, &text, ANY_TYPE, &is_one, reply_to)));
+    identify(hub.link_to(node).as_ref(), text, ANY_TYPE, &is_one, ReplyTo::to_own_sink(answers));
 }
 
 impl Answers {

@@ -2,9 +2,11 @@
 
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::core::elsewhere::Elsewhere;
 use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, OwnRecipient};
-use crate::core::system::{SystemCore, SystemRef};
+use crate::core::system::SystemRef;
+use crate::path::actor_path::ActorPath;
 use crate::remote::batch::{EnvelopeKind, Place};
 use crate::remote::codec::EncodeError;
 use crate::remote::encoder::{self, Pushed};
@@ -12,6 +14,7 @@ use crate::remote::hub::Hub;
 use crate::remote::link::Link;
 use crate::remote::outbox::EntryMemory;
 use crate::remote::wire::{Wire, wire_id};
+use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use std::sync::Arc;
 struct FarSelection<M> {
     hub: Arc<Hub>,
     node: Box<str>,
-    text: Arc<str>,
+    text: Box<str>,
     message: PhantomData<fn(M)>,
 }
 
@@ -62,40 +65,32 @@ fn reason<M>(refused: &SendError<M>) -> DeadLetterReason {
     }
 }
 
-fn dead_letter<M: Send + 'static>(
-    system: &SystemCore,
-    hub: &Hub,
-    node: &str,
-    text: &str,
-    refused: SendError<M>,
-) {
-    system.ledger().for_this_thread().dead_lettered(1);
-    let why = reason(&refused);
-    system.dead_letters().publish_dead_letter(refused.into_inner(), why, || hub.path_at(node, text));
+impl<M: Wire> Elsewhere for FarSelection<M> {
+    fn path(&self) -> ActorPath {
+        self.hub.path_at(&self.node, &self.text)
+    }
+
+    /// A path means whatever incarnation is there.
+    fn uid(&self) -> u32 {
+        0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 impl<M: Wire> OwnRecipient<M> for FarSelection<M> {
     fn deliver(&self, message: M) -> Result<DeliveryStatus, SendError<M>> {
-        if let Some(link) = self.hub.active_link(&self.node) {
-            return push(&link, &self.text, message).map(|()| DeliveryStatus::Passed);
+        // Messages wait for a node that is not up yet as those to its actors do, in order.
+        match self.hub.link_to(&self.node) {
+            Some(link) => push(&link, &self.text, message).map(|()| DeliveryStatus::Passed),
+            None => Err(SendError::Closed(message)),
         }
-        let Some(waits) = self.hub.begin_waiting() else { return Err(SendError::Full(message)) };
-        let (hub, node, text) = (self.hub.clone(), self.node.clone(), self.text.clone());
-        self.hub.when_up(
-            &self.node,
-            Box::new(move |link| {
-                drop(waits);
-                let Some(system) = hub.system() else { return };
-                let sent = match link {
-                    Some(link) => push(link, &text, message),
-                    None => Err(SendError::Closed(message)),
-                };
-                if let Err(refused) = sent {
-                    dead_letter(&system, &hub, &node, &text, refused);
-                }
-            }),
-        );
-        Ok(DeliveryStatus::Passed)
+    }
+
+    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+        Some(self)
     }
 
     fn system(&self) -> Option<SystemRef> {

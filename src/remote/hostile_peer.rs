@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_beyond_the_limit_is_answered_as_if_the_actor_had_ended() {
+    fn a_watch_beyond_the_limit_is_refused_and_counted() {
         let victim = Victim::new(Limits::new().watches_per_peer(2));
         let (peer, other) = (Peer::linked(&victim, "n2", 7), Peer::linked(&victim, "n3", 8));
         let names = ["a", "b", "c"];
@@ -636,7 +636,10 @@ mod tests {
                 ControlMessage::Numbered {
                     message: NumberedMessage::Terminated { path, existed, .. },
                     ..
-                } => Some((path.clone(), *existed)),
+                } => Some((path.clone(), Some(*existed))),
+                ControlMessage::Numbered { message: NumberedMessage::WatchRefused { path, .. }, .. } => {
+                    Some((path.clone(), None))
+                }
                 _ => None,
             };
             peer.answers().iter().filter_map(terminated).collect::<Vec<_>>()
@@ -653,14 +656,15 @@ mod tests {
             of_peer.extend(told(&peer));
             !of_peer.is_empty()
         });
-        assert_eq!(of_peer, [("/user/c".to_owned(), false)]);
+        assert_eq!(of_peer, [("/user/c".to_owned(), None)]);
+        assert_eq!(victim.report(&peer).refused_control, 1);
         victim.system.actor_at("/user/c").expect("it lives").stop();
         let mut of_other = Vec::new();
         wait_until(|| {
             of_other.extend(told(&other));
             !of_other.is_empty()
         });
-        assert_eq!(of_other, [("/user/c".to_owned(), true)]);
+        assert_eq!(of_other, [("/user/c".to_owned(), Some(true))]);
     }
     /// The last lane of a peer is taken, and the one behind it is not.
     #[test]

@@ -18,6 +18,7 @@ use crate::remote::association::{
 };
 use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
+use crate::remote::deploy_message::parent_names;
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
 use crate::remote::hub_settings::{HubSettings, NodeName};
@@ -44,6 +45,9 @@ use std::time::{Duration, Instant};
 /// The most tokens in a control message.
 const TOKENS_MAX: usize = 1000;
 
+/// The number of a link to a start of a peer whose UID is not known.
+const UNKNOWN_UID: u64 = 0;
+
 /// The most links that have ended and are reported.
 const ENDED_MAX: usize = 64;
 
@@ -55,18 +59,14 @@ pub(crate) struct Hub {
     pub(crate) ports: Ports<ExportedPort>,
     uid: AtomicU64,
     fabric: OnceLock<Arc<dyn Fabric>>,
-    /// The messages that wait for a link, outside of any outbox.
-    waiting_messages: AtomicU64,
     /// The most bytes that the engine carries in a frame.
     max_frame: AtomicUsize,
     system: OnceLock<StdWeak<SystemCore>>,
     /// Whether the system ends: all its actors have ended.
     is_stopping: AtomicBool,
+    deploying: Box<dyn Deploying>,
     inner: Mutex<Inner>,
 }
-
-/// The most messages that wait for links, outside of any outbox.
-const WAITING_MAX: u64 = 10_000;
 
 /// The most starts of one peer that are not linked and have links: references that a peer sends may name any.
 const WAITING_LINKS_MAX: usize = 8;
@@ -76,14 +76,16 @@ fn is_needed(link: &Arc<Link>) -> bool {
     link.is_active() || Arc::strong_count(link) > 1 || link.outbox.outbox().counts().queued > 0
 }
 
-/// A message that waits for a link.
-pub(crate) struct WaitingMessage(Arc<Hub>);
+/// Carries out what concerns actors that one node has made on another.
+pub(crate) trait Deploying: Send + Sync {
+    /// Takes a message of the peer about a deployment.
+    fn take(&self, link: &Arc<Link>, message: NumberedMessage);
 
-impl Drop for WaitingMessage {
-    fn drop(&mut self) {
-        // Ordering: Relaxed; a count.
-        self.0.waiting_messages.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Looks after requests that the peer has not answered. Called each second.
+    fn tick(&self, link: &Arc<Link>);
+
+    /// The link has ended.
+    fn link_ended(&self, link: &Arc<Link>);
 }
 
 /// An action that is carried out without the hub's lock.
@@ -121,15 +123,10 @@ struct Peer {
     links: BTreeMap<u64, Arc<Link>>,
     roles: Vec<String>,
     is_suspect: bool,
-    /// Requests that wait for any start of the peer.
-    waiting: Vec<Waiter>,
 }
 
-/// A request that waits for a link; it gets none if the peer is given up.
-type Waiter = Box<dyn FnOnce(Option<&Arc<Link>>) + Send>;
-
 impl Hub {
-    pub(crate) fn new(settings: HubSettings, registry: Registry) -> Arc<Self> {
+    pub(crate) fn new(settings: HubSettings, registry: Registry, deploying: Box<dyn Deploying>) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             registry,
@@ -137,10 +134,10 @@ impl Hub {
             settings,
             uid: AtomicU64::new(SystemUid::fresh().get()),
             fabric: OnceLock::new(),
-            waiting_messages: AtomicU64::new(0),
             max_frame: AtomicUsize::new(FRAME_MAX),
             system: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
+            deploying,
             inner: Mutex::default(),
         })
     }
@@ -236,16 +233,16 @@ impl Hub {
 
     // ---- peers and links
 
-    /// The bytes that may be under way to this node in each lane of each of so many peers.
-    fn window(&self, peers: usize) -> u64 {
+    /// The bytes that may be under way to this node in each lane of each of so many peers, which have so many lanes.
+    fn window(&self, peers: usize, lanes: u8) -> u64 {
         let limits = &self.settings.limits;
-        let of_lane = limits.window_of(peers) / usize::from(self.settings.lanes);
+        let of_lane = limits.window_of(peers) / usize::from(lanes.max(1));
         of_lane.max(limits.envelope + FRAME_REST).max(2 * limits.batch) as u64
     }
 
     fn greeting(&self, peers: usize) -> Greeting {
         let NodeName { system, cluster, node, .. } = self.settings.name.clone();
-        let (lanes, window) = (self.settings.lanes, self.window(peers));
+        let (lanes, window) = (self.settings.lanes, self.window(peers, self.settings.lanes));
         Greeting { protocol: PROTOCOL, cluster, system, node, uid: self.uid(), lanes, window, to: 0 }
     }
 
@@ -257,13 +254,7 @@ impl Hub {
             }
             let greeting = self.greeting(inner.peers.len() + 1);
             let association = Association::new(greeting, self.side(inner), self.settings.association, now);
-            let peer = Peer {
-                association,
-                links: BTreeMap::new(),
-                roles: Vec::new(),
-                is_suspect: false,
-                waiting: Vec::new(),
-            };
+            let peer = Peer { association, links: BTreeMap::new(), roles: Vec::new(), is_suspect: false };
             inner.peers.insert(name.to_owned(), peer);
         }
         inner.peers.get_mut(name)
@@ -284,7 +275,9 @@ impl Hub {
 
     fn new_link(&self, name: &str, uid: u64) -> Option<Arc<Link>> {
         let hub = self.me.upgrade()?;
-        Some(Arc::new(Link::new(hub, name, uid, self.settings.lanes, self.settings.outbox)))
+        // Ordering: Relaxed; see `envelope_max`.
+        let outbox = self.settings.outbox.within_frame(self.max_frame.load(Ordering::Relaxed));
+        Some(Arc::new(Link::new(hub, name, uid, self.settings.lanes, outbox)))
     }
 
     /// The link to the start of a peer that has this UID. It has ended already, if that start is gone.
@@ -305,45 +298,38 @@ impl Hub {
                     return Some(link);
                 }
             }
+            self.ended_link(name, uid)
+        })
+    }
+
+    /// The link to the present start of a peer, whose UID need not be known. It has ended already, if the peer is down; `None` if
+    /// this node knows too many others, or ends.
+    ///
+    /// A start from which references have come, and which has not greeted yet, is not taken for it: a peer may name any.
+    pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
+        self.with(|inner, now| {
+            let peer = self.peer(inner, name, now)?;
+            let uid = peer.association.peer();
+            if let Some(link) = peer.links.get(&uid.unwrap_or(UNKNOWN_UID)) {
+                return Some(link.clone());
+            }
+            if peer.association.sends() == Sends::Refuse {
+                return self.ended_link(name, UNKNOWN_UID);
+            }
+            let uid = uid.unwrap_or(UNKNOWN_UID);
             let link = self.new_link(name, uid)?;
-            link.end();
-            link.outbox.outbox().close();
+            peer.links.insert(uid, link.clone());
+            self.input(inner, name, Input::Wanted, now);
             Some(link)
         })
     }
 
-    /// The link with a node that is up.
-    pub(crate) fn active_link(&self, name: &str) -> Option<Arc<Link>> {
-        let inner = lock(&self.inner);
-        let peer = inner.peers.get(name)?;
-        peer.links.get(&peer.association.peer()?).filter(|link| link.is_active()).cloned()
-    }
-
-    /// Counts a message that waits for a link; `None` if too many do. It waits until the value is dropped.
-    pub(crate) fn begin_waiting(&self) -> Option<WaitingMessage> {
-        // Ordering: Relaxed; a count.
-        if self.waiting_messages.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            self.waiting_messages.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(WaitingMessage(self.me.upgrade()?))
-    }
-
-    /// Runs a request as soon as there is a link to a node, or at once without one, if the node is gone.
-    pub(crate) fn when_up(&self, name: &str, waiter: Waiter) {
-        self.with(|inner, now| {
-            let Some(peer) = self.peer(inner, name, now) else {
-                inner.after.push_back(Box::new(|_| waiter(None)));
-                return;
-            };
-            let link = peer.association.peer().and_then(|uid| peer.links.get(&uid).cloned());
-            if link.is_some() || peer.association.sends() == Sends::Refuse {
-                inner.after.push_back(Box::new(move |_| waiter(link.as_ref())));
-                return;
-            }
-            peer.waiting.push(waiter);
-            self.input(inner, name, Input::Wanted, now);
-        });
+    /// A link to a start of a peer that is gone.
+    fn ended_link(&self, name: &str, uid: u64) -> Option<Arc<Link>> {
+        let link = self.new_link(name, uid)?;
+        link.end();
+        link.outbox.outbox().close();
+        Some(link)
     }
 
     /// Whether this start of the system has or had the UID. References do not tell which of its own they are of: 0.
@@ -380,20 +366,35 @@ impl Hub {
         let links: Vec<_> = {
             let inner = lock(&self.inner);
             let links = inner.peers.values().flat_map(|peer| peer.links.values());
-            links.filter(|link| link.is_active() && by_peer.contains_key(&link.uid)).cloned().collect()
+            links.filter(|link| link.is_active() && by_peer.contains_key(&link.port_owner)).cloned().collect()
         };
         for link in links {
-            for tokens in by_peer.get(&link.uid).into_iter().flat_map(|tokens| tokens.chunks(TOKENS_MAX)) {
+            for tokens in
+                by_peer.get(&link.port_owner).into_iter().flat_map(|tokens| tokens.chunks(TOKENS_MAX))
+            {
                 self.send_on(&link, &ControlMessage::Unwanted(tokens.to_vec()));
             }
         }
+    }
+
+    /// A link is needed that is not active: greets the peer. Messages that wait for a peer which has refused this node become
+    /// dead letters at once.
+    pub(crate) fn want(&self, link: &Arc<Link>) {
+        self.with(|inner, now| {
+            self.input(inner, &link.peer, Input::Wanted, now);
+            let is_refused =
+                inner.peers.get(&link.peer).is_some_and(|peer| peer.association.sends() == Sends::Refuse);
+            if is_refused && !link.is_active() {
+                self.give_up_waiting(inner, &link.peer, now);
+            }
+        });
     }
 
     /// The outbox of a link has something, and its engine was not told.
     pub(crate) fn outbox_has_something(&self, link: &Arc<Link>) {
         if !link.is_active() {
             // The engine is told when the link becomes active: it looks through the outbox after this push.
-            self.connect(&link.peer);
+            self.want(link);
         } else if let Some(fabric) = self.fabric.get() {
             fabric.wants_out(&link.outbox);
         }
@@ -429,17 +430,7 @@ impl Hub {
                         self.tell_side(inner);
                     }
                 }
-                Effect::GiveUpWaiting => {
-                    let links: Vec<_> = peer.links.values().cloned().collect();
-                    let waiting = std::mem::take(&mut peer.waiting);
-                    inner.after.push_back(Box::new(move |hub| {
-                        waiting.into_iter().for_each(|waiter| quietly(|| waiter(None)));
-                        links
-                            .iter()
-                            .filter(|link| !link.is_active())
-                            .for_each(|link| hub.drop_waiting(link, false));
-                    }));
-                }
+                Effect::GiveUpWaiting => self.give_up_waiting(inner, name, self.now()),
                 Effect::Suspected { uid } => {
                     peer.is_suspect = true;
                     Self::publish(inner, NodeEvent::Suspect { node: name.to_owned(), uid });
@@ -461,14 +452,47 @@ impl Hub {
         }
     }
 
+    /// A peer does not answer: what waits for it becomes dead letters. Where actors here watch actors there, or have made them,
+    /// they are told that the node is down; so that start of the peer is not talked to any more.
+    fn give_up_waiting(&self, inner: &mut Inner, name: &str, now: Duration) {
+        let Some(peer) = inner.peers.get_mut(name) else { return };
+        let inactive = peer.links.values().filter(|link| !link.is_active()).cloned();
+        let (ended, waiting): (Vec<_>, Vec<_>) = inactive.partition(|link| link.stand_ins.has_living());
+        for link in &ended {
+            peer.links.retain(|_, other| !Arc::ptr_eq(other, link));
+            if link.uid() != UNKNOWN_UID {
+                peer.association.bury(link.uid(), now);
+            }
+        }
+        ended.into_iter().for_each(|link| Self::end_link(inner, link));
+        inner.after.push_back(Box::new(move |hub| {
+            waiting.iter().filter(|link| !link.is_active()).for_each(|link| hub.drop_waiting(link, false));
+        }));
+    }
+
     fn activated(&self, inner: &mut Inner, name: &str, uid: u64, lanes: u8, window: u64) {
         let Some(peer) = inner.peers.get_mut(name) else { return };
         peer.is_suspect = false;
         let mut links = std::mem::take(&mut peer.links);
-        let Some(link) = links.remove(&uid).or_else(|| self.new_link(name, uid)) else { return };
+        // Where a reference to this start has come before it greeted, the link of that goes on if anything hangs on it, and the
+        // other one ends.
+        let known = links.remove(&uid);
+        let is_unused =
+            |link: &Arc<Link>| link.outbox.outbox().counts().queued == 0 && !link.stand_ins.has_living();
+        let link = match known {
+            Some(known) if links.contains_key(&UNKNOWN_UID) && is_unused(&known) => {
+                Self::end_link(inner, known);
+                links.remove(&UNKNOWN_UID)
+            }
+            Some(known) => Some(known),
+            None => links.remove(&UNKNOWN_UID),
+        };
+        let Some(link) = link.or_else(|| self.new_link(name, uid)) else { return };
+        link.set_uid(uid);
+        let Some(peer) = inner.peers.get_mut(name) else { return };
         let too_large = link.activate(lanes, window, peer.association.greeting(0).window, &peer.roles);
         peer.links.insert(uid, link.clone());
-        let waiting = std::mem::take(&mut peer.waiting);
+        self.send_early(&link);
         // Those of other starts, which are gone.
         links.into_values().for_each(|link| Self::end_link(inner, link));
         self.tell_side(inner);
@@ -479,7 +503,6 @@ impl Hub {
                 hub.lose(&for_waiting, &frame, DeadLetterReason::TooLarge);
             }
             for_waiting.tell_watches();
-            waiting.into_iter().for_each(|waiter| quietly(|| waiter(Some(&for_waiting))));
         }));
         if let Some(fabric) = self.fabric.get() {
             fabric.wants_out(&link.outbox);
@@ -515,10 +538,11 @@ impl Hub {
         inner.after.push_back(Box::new(move |hub| {
             link.end_lanes();
             hub.drop_waiting(&link, true);
-            for port in hub.ports.peer_down(link.uid) {
+            for port in hub.ports.peer_down(link.port_owner) {
                 port.fail(AskError::PeerGone { target: None });
             }
             link.end_stand_ins();
+            hub.deploying.link_ended(&link);
             // They are closed for good, and equal to no later ones.
             drop(link.fars.take_all());
         }));
@@ -540,7 +564,9 @@ impl Hub {
             return;
         };
         for envelope in batch.envelopes() {
-            for port in envelope.tokens.iter().filter_map(|token| self.ports.take(token, link.uid).ok()) {
+            for port in
+                envelope.tokens.iter().filter_map(|token| self.ports.take(token, link.port_owner).ok())
+            {
                 port.fail(AskError::refused_for(reason));
             }
             self.dead_letter(&system, link, &envelope, reason);
@@ -610,30 +636,59 @@ impl Hub {
         });
     }
 
+    /// Sends the numbered messages that have waited for the link, before its data go out.
+    fn send_early(&self, link: &Arc<Link>) {
+        let now = self.now();
+        link.early.send_all(|message| {
+            let number = link.with_control(|control| control.sender.push(message.clone(), now));
+            // So many messages do not wait that the stream would be full. Those that do not get a number are refused in time.
+            if let Some(Ok(number)) = number {
+                if message.is_fence() {
+                    link.outbox.outbox().fence_all(number);
+                }
+                if message.waits_for_data() {
+                    // The engine is told by the caller.
+                    let _ = link.outbox.outbox().mark(number);
+                }
+                self.send(&link.peer, link.uid(), &ControlMessage::Numbered { number, message });
+            }
+        });
+    }
+
     // ---- the numbered stream
+
+    /// Sends a numbered message, or keeps it until the link is active.
+    pub(crate) fn send_when_active(&self, link: &Arc<Link>, message: NumberedMessage) {
+        if let Some(message) = link.early.keep(message) {
+            self.send_numbered(link, message);
+        }
+    }
 
     /// Sends a numbered message on a link. One that waits for data acts behind all that was sent before.
     pub(crate) fn send_numbered(&self, link: &Arc<Link>, message: NumberedMessage) {
         if !self.try_send_numbered(link, message) {
-            self.fault(&link.peer, link.uid);
+            self.fault(&link.peer, link.uid());
         }
     }
 
     /// As [`send_numbered`](Self::send_numbered), for callers that hold a lock. Returns false if the peer is to be given up.
     pub(crate) fn try_send_numbered(&self, link: &Arc<Link>, message: NumberedMessage) -> bool {
         let now = self.now();
-        let waits = message.waits_for_data();
-        match link.with_control(|control| control.sender.push(message.clone(), now)) {
-            None => {}
-            Some(Ok(number)) => {
-                if waits {
-                    link.wake(link.outbox.outbox().mark(number));
-                }
-                self.send(&link.peer, link.uid, &ControlMessage::Numbered { number, message });
+        let mut wakes = Vec::new();
+        // With the lock of the stream held, so that frames go out in the order of their numbers: the peer takes no other.
+        let sent = link.with_control(|control| {
+            let number = control.sender.push(message.clone(), now).ok()?;
+            if message.waits_for_data() {
+                wakes.push(link.outbox.outbox().mark(number));
             }
-            Some(Err(_)) => return false,
-        }
-        true
+            if message.is_fence() {
+                wakes.push(link.outbox.outbox().fence(number));
+            }
+            self.send(&link.peer, link.uid(), &ControlMessage::Numbered { number, message });
+            Some(())
+        });
+        wakes.into_iter().for_each(|wake| link.wake(wake));
+        sent.is_none_or(|sent| sent.is_some())
     }
 
     /// The peer breaks the protocol, or its control stream stands still.
@@ -647,7 +702,7 @@ impl Hub {
 
     /// Sends a control message that is not numbered on a link.
     pub(crate) fn send_on(&self, link: &Link, message: &ControlMessage) {
-        self.send(&link.peer, link.uid, message);
+        self.send(&link.peer, link.uid(), message);
     }
 
     /// Takes a numbered message of the peer.
@@ -658,22 +713,26 @@ impl Hub {
             let has_room = link.has_room_for(&message, control);
             let LinkControl { receiver, gate, .. } = control;
             let taken = if has_room { receiver.take(number) } else { Numbered::Gap };
+            let acts_as_fence = taken == Numbered::Apply && message.is_fence();
             let due = match taken {
                 Numbered::Apply if message.waits_for_data() => {
-                    let bytes = message.path().map_or(0, str::len);
+                    let bytes = message.waiting_bytes();
                     gate.wait(number, message, bytes, now);
                     std::iter::from_fn(|| gate.next(now)).collect()
                 }
                 Numbered::Apply => vec![message],
                 Numbered::Repeat | Numbered::Gap => Vec::new(),
             };
-            (due, (taken != Numbered::Gap).then(|| receiver.applied()))
+            (due, (taken != Numbered::Gap).then(|| receiver.applied()), acts_as_fence)
         });
-        let Some((due, ack)) = taken else { return };
+        let Some((due, ack, acts_as_fence)) = taken else { return };
         if let Some(upto) = ack {
             self.send_on(link, &ControlMessage::Ack { upto });
         }
         due.into_iter().for_each(|message| self.apply(link, message));
+        if acts_as_fence {
+            link.note_acted(number);
+        }
     }
 
     /// A lane has handled a batch with this mark: control that has waited for it acts.
@@ -690,7 +749,7 @@ impl Hub {
     fn apply(&self, link: &Arc<Link>, message: NumberedMessage) {
         match message {
             NumberedMessage::Goodbye => {
-                let from = link.uid;
+                let from = link.uid();
                 // All that the peer has sent was handled: its account ends without doubt.
                 self.send_on(link, &ControlMessage::Credit(link.last_receipts(self.now())));
                 self.with(|inner, now| self.input(inner, &link.peer, Input::Goodbye { from }, now));
@@ -699,39 +758,68 @@ impl Hub {
                 link.far_ended(&path, uid, EndElsewhere { existed, node_down: false });
             }
             NumberedMessage::Watch { path, uid } => {
-                let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
+                let target = self.target(link, &path, uid);
                 let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
-                match actor.ok().zip(link.watcher()) {
-                    Some((actor, watcher)) => PeerWatcher::watch(&watcher, actor, link.begin_watch()),
-                    None => {
-                        link.count_refused_control();
-                        let message = NumberedMessage::Terminated { path, uid, existed: false };
-                        self.send_numbered(link, message);
+                let refused = match (actor, link.watcher()) {
+                    (Ok(actor), Some(watcher)) => {
+                        return PeerWatcher::watch(&watcher, actor, link.begin_watch());
                     }
-                }
+                    (Err(DeadLetterReason::NotAllowed), _) => NumberedMessage::WatchRefused { path, uid },
+                    _ => NumberedMessage::Terminated { path, uid, existed: false },
+                };
+                link.count_refused_control();
+                self.send_numbered(link, refused);
             }
             NumberedMessage::Unwatch { path, uid } => {
-                let target = Target { path: &path, is_export: self.is_export(uid), is_deployed: false };
+                let target = self.target(link, &path, uid);
                 let actor = self.actor_for(link, Incoming::Watch(target), &path, uid);
                 if let Some((actor, watcher)) = actor.ok().zip(link.watcher()) {
                     PeerWatcher::unwatch(&watcher, actor, link.begin_watch());
                 }
             }
             NumberedMessage::Stop { path, uid } => {
-                let target = Target { path: &path, is_export: false, is_deployed: false };
-                match self.actor_for(link, Incoming::End(target), &path, uid) {
+                match self.actor_for(link, Incoming::End(self.target(link, &path, uid)), &path, uid) {
                     Ok(actor) => actor.stop(),
+                    Err(_) => link.count_refused_control(),
+                }
+            }
+            NumberedMessage::WatchRefused { path, uid } => link.watch_refused(&path, uid),
+            NumberedMessage::Pill { path, uid, is_kill } => {
+                match self.actor_for(link, Incoming::End(self.target(link, &path, uid)), &path, uid) {
+                    Ok(actor) if is_kill => actor.kill(),
+                    Ok(actor) => actor.poison(),
                     Err(_) => link.count_refused_control(),
                 }
             }
             NumberedMessage::Unanswered(ports) => {
                 for (token, refused) in ports {
-                    if let Ok(port) = self.ports.take(token, link.uid) {
+                    if let Ok(port) = self.ports.take(token, link.port_owner) {
                         quietly(|| port.fail(refused.error()));
                     }
                 }
             }
+            of_deployment @ (NumberedMessage::Deploy(_)
+            | NumberedMessage::Deployed { .. }
+            | NumberedMessage::DeployRefused { .. }
+            | NumberedMessage::Failed { .. }
+            | NumberedMessage::Verdict { .. }
+            | NumberedMessage::Ended { .. }) => self.deploying.take(link, of_deployment),
         }
+    }
+
+    /// An actor that a peer names, for the policy.
+    pub(crate) fn target<'a>(&self, link: &Link, path: &'a str, uid: u32) -> Target<'a> {
+        Target { path, is_export: self.is_export(uid), is_deployed: self.is_deployed(link, path, uid) }
+    }
+
+    /// Whether a peer has made the actor of this path and uid here.
+    fn is_deployed(&self, link: &Link, path: &str, uid: u32) -> bool {
+        let is_below = || {
+            let mut names = path.split('/').skip(1);
+            let [remote, deployer, _] = parent_names(&self.settings.name.system, &link.peer, "");
+            names.next() == Some(&remote) && names.next() == Some(&deployer)
+        };
+        link.deployed.has(uid) && is_below()
     }
 
     /// The actor of this path and uid, if the policy lets the peer do this with it, or the reason for the refusal.
@@ -782,19 +870,31 @@ impl Hub {
                 active.extend(peer.links.values().filter(|link| link.is_active()).cloned());
             }
             // So names that have greeted and not gone on leave room for others.
-            inner.peers.retain(|_, peer| {
-                let is_used = !peer.links.is_empty() || !peer.waiting.is_empty();
-                is_used || !peer.association.is_forgettable()
-            });
+            inner.peers.retain(|_, peer| !peer.links.is_empty() || !peer.association.is_forgettable());
             let heartbeat = inner.heartbeat;
-            active.iter().for_each(|link| link.outbox.outbox().set_heartbeat(heartbeat));
+            for link in &active {
+                link.outbox.outbox().set_heartbeat(heartbeat);
+                // Later peers, and those with more lanes than this node, make windows smaller.
+                link.set_window(self.window(active.len(), link.incoming_lanes()));
+            }
             (active, pause)
         });
         links.iter().for_each(|link| self.tick_link(link, pause));
+        self.tick_deployments();
         self.release_stand_ins();
         self.tell_unwanted(self.ports.sweep());
         self.forget_exports();
         self.count_returned();
+    }
+
+    /// Looks after requests to make actors, on links that are active and on those that wait.
+    fn tick_deployments(&self) {
+        let links: Vec<Arc<Link>> =
+            lock(&self.inner).peers.values().flat_map(|peer| peer.links.values()).cloned().collect();
+        for link in links {
+            self.deploying.tick(&link);
+            link.tell_waiting_lanes();
+        }
     }
 
     /// Ends the stand-ins that nothing needs.
@@ -825,7 +925,7 @@ impl Hub {
                     self.send_on(link, &ControlMessage::Numbered { number, message });
                 }
             }
-            Some(Err(_)) => return self.fault(&link.peer, link.uid),
+            Some(Err(_)) => return self.fault(&link.peer, link.uid()),
             None => {}
         }
         let overdue =
@@ -886,7 +986,7 @@ impl Hub {
         match link.take_batch(&prefix, frame) {
             Ok(Arrived::Done) => {}
             Ok(Arrived::Tell) => link.tell_lane(prefix.lane),
-            Err(_) => self.fault(from, link.uid),
+            Err(_) => self.fault(from, link.uid()),
         }
     }
 
@@ -951,13 +1051,13 @@ impl Hub {
             ControlMessage::Ack { upto } => {
                 let now = self.now();
                 if let Some(Err(_)) = link.with_control(|control| control.sender.acked(upto, now)) {
-                    self.fault(&link.peer, link.uid);
+                    self.fault(&link.peer, link.uid());
                 }
             }
             ControlMessage::Credit(receipts)
                 if receipts.iter().any(|receipt| link.told(receipt).is_err()) =>
             {
-                self.fault(&link.peer, link.uid);
+                self.fault(&link.peer, link.uid());
             }
             ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
             ControlMessage::UnknownType { id } => {
@@ -1000,8 +1100,6 @@ impl Hub {
         self.count_returned();
         let inner = lock(&self.inner);
         ledger.shipped += inner.retired_shipped;
-        // Ordering: Relaxed; a count.
-        ledger.queued += self.waiting_messages.load(Ordering::Relaxed);
         let living = inner.peers.values().flat_map(|peer| peer.links.values());
         for link in inner.ended.iter().chain(living) {
             let counts = link.outbox.outbox().message_counts();
@@ -1106,7 +1204,11 @@ impl Inbound for Hub {
     fn up(&self, max_frame: usize) {
         // Ordering: Relaxed; see `envelope_max`.
         self.max_frame.store(max_frame, Ordering::Relaxed);
-        self.with(|inner, _| Self::publish(inner, NodeEvent::EngineUp));
+        self.with(|inner, _| {
+            let links = inner.peers.values().flat_map(|peer| peer.links.values());
+            links.for_each(|link| link.outbox.outbox().set_max_frame(max_frame));
+            Self::publish(inner, NodeEvent::EngineUp);
+        });
     }
 
     fn down(&self, why: &str) {

@@ -16,7 +16,7 @@ use crate::remote::control_message::ControlMessage;
 use crate::remote::decoder::Decoder;
 use crate::remote::frame::Prefix;
 use crate::remote::link::Link;
-use crate::remote::policy::{Incoming, NotAllowed, Target};
+use crate::remote::policy::{Incoming, NotAllowed};
 use crate::remote::ports::NoPort;
 use crate::remote::refused::Refused;
 use crate::remote::registry::{Inlet, WireType};
@@ -150,7 +150,8 @@ impl Lane {
                 self.complete(envelope, system);
             }
             (EnvelopeKind::RefusedReply, Place::Port) => {
-                let port = envelope.tokens.iter().next().map(|token| link.hub.ports.take(token, link.uid));
+                let port =
+                    envelope.tokens.iter().next().map(|token| link.hub.ports.take(token, link.port_owner));
                 match port {
                     Some(Ok(port)) => {
                         let refused = decode::<Refused>(envelope.body).unwrap_or(Refused::Undecodable);
@@ -179,7 +180,7 @@ impl Lane {
                 }
             }
             (EnvelopeKind::Pill | EnvelopeKind::Kill, Place::Actor { path, uid, .. }) => {
-                let target = Target { path, is_export: false, is_deployed: false };
+                let target = link.hub.target(link, path, uid);
                 match link.hub.actor_for(link, Incoming::End(target), path, uid) {
                     Ok(actor) if envelope.kind == EnvelopeKind::Pill => actor.poison(),
                     Ok(actor) => actor.kill(),
@@ -198,7 +199,7 @@ impl Lane {
     fn complete(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>) {
         let link = &self.link;
         let mut tokens = envelope.tokens.iter();
-        let refused = match tokens.next().map(|token| link.hub.ports.take(token, link.uid)) {
+        let refused = match tokens.next().map(|token| link.hub.ports.take(token, link.port_owner)) {
             Some(Ok(port)) => {
                 let mut refused = None;
                 // The port counts a late reply where this thread has counted last.
@@ -310,7 +311,7 @@ impl Lane {
         let Some(actor) = actor else { return Identity::NotFound };
         match known.inlet(&actor) {
             Ok(_) => {
-                let path = actor.path().as_str().to_owned();
+                let path = actor.tree_path().as_str().to_owned();
                 Identity::Found { path, uid: actor.uid(), system: self.link.own_uid }
             }
             Err(error) => Identity::WrongType { takes: error.takes.to_owned() },
@@ -351,7 +352,7 @@ impl Lane {
             self.link.tell_unknown_type(type_id);
             return Found::Refused(DeadLetterReason::UnknownType);
         };
-        let target = Target { path, is_export: self.link.hub.is_export(uid), is_deployed: false };
+        let target = self.link.hub.target(&self.link, path, uid);
         if let Err(why) = self.link.access().decide(Incoming::Message(target)) {
             return Found::NotAllowed(why);
         }
@@ -396,7 +397,7 @@ impl Answers {
     fn take(&self, actor: Option<AnyActorRef>) {
         let found = actor.and_then(|actor| {
             let type_id = self.link.hub.registry.id_of(&actor)?;
-            Some(FoundActor { path: actor.path().as_str().to_owned(), uid: actor.uid(), type_id })
+            Some(FoundActor { path: actor.tree_path().as_str().to_owned(), uid: actor.uid(), type_id })
         });
         let (is_found, bytes) =
             (found.is_some(), found.as_ref().map_or(0, |found| found.path.len()) + FOUND_REST);

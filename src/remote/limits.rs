@@ -146,11 +146,14 @@ limits! {
     envelope "envelope" = 256 * KIB, KIB => FRAME_MAX - FRAME_REST;
     /// Sets the size in bytes at which a batch is sealed; default 16 KiB.
     batch "batch" = 16 * KIB, KIB => FRAME_MAX;
-    /// Sets the most bytes that wait for one peer; a send beyond is refused as full. Default 4 MiB.
+    /// Sets the most bytes that wait for one peer; a send beyond is refused as full. Each [lane](crate::remote::Node::lanes) has an
+    /// equal part. Default 4 MiB.
     link_queue "link-queue" = 4 * MIB, 16 * KIB => GIB;
-    /// Sets the most bytes under way from one peer; default 4 MiB.
+    /// Sets the most bytes under way from one peer; default 4 MiB. Each lane of the peer has an equal part, which holds at least
+    /// one message of the greatest size. A peer with more lanes than this node may exceed the limit once, at its beginning.
     receive_window "receive-window" = 4 * MIB, 16 * KIB => GIB;
-    /// Sets the most bytes under way from all peers together, which makes the windows of many peers smaller; default 256 MiB.
+    /// Sets the most bytes under way from all peers together; default 256 MiB. It makes the windows of many peers smaller, within a
+    /// heartbeat and what is under way by then.
     receive_total "receive-total" = 256 * MIB, 16 * KIB => GIB;
     /// Sets the most asks to other nodes that have no answer yet; default 100,000.
     pending_asks "pending-asks" = 100_000, 1 => 1 << 24;
@@ -158,6 +161,8 @@ limits! {
     associations "associations" = 1024, 1 => 65_536;
     /// Sets the most actors of this node that one peer watches; default 100,000.
     watches_per_peer "watches-per-peer" = 100_000, 1 => 1 << 24;
+    /// Sets the most actors that one peer makes on this node; default 1024.
+    deployed_per_peer "deployed-per-peer" = 1024, 0 => 1 << 20;
     /// Sets the bytes of memory that a thread keeps for encoding its next message; default 64 KiB.
     scratch "scratch" = 64 * KIB, 0 => MIB;
     /// Sets the levels of nesting that an incoming message may have; default 64.
@@ -207,7 +212,7 @@ mod tests {
     fn each_limit_has_its_key_and_is_checked_at_its_bounds_and_one_beyond() {
         let defaults = Limits::new();
         assert_eq!(defaults.check(), Ok(()));
-        assert_eq!(TABLE.len(), 10);
+        assert_eq!(TABLE.len(), 11);
         for (key, default, min, max) in TABLE.iter().copied() {
             assert!((min..=max).contains(&default), "{key}");
             assert_eq!(defaults.set(key, default), defaults);

@@ -7,6 +7,7 @@ use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
 use crate::remote::data_gate::DataGate;
+use crate::remote::deployments::{DeployedTable, Deployments, EarlyMessages};
 use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
@@ -24,6 +25,7 @@ use crate::remote::refusals::RefusalCounters;
 use crate::remote::refused::Refused;
 use crate::remote::reply_ports::{ExportedPort, ImportedPort};
 use crate::remote::stand_ins::StandIns;
+use crate::remote::uid::SystemUid;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock};
 use std::collections::VecDeque;
@@ -36,6 +38,9 @@ const UNANSWERED_MAX: usize = 60;
 /// The most watches of the peer that wait for the actor which carries them out; the peer sends a further one again.
 const WATCHES_WAITING_MAX: usize = 10_000;
 
+/// The longest time for which a batch waits for a message of control.
+const FENCE_MAX: Duration = Duration::from_secs(1);
+
 /// The least time between two messages about an unknown type.
 const TOLD_AGAIN: Duration = Duration::from_secs(1);
 
@@ -46,7 +51,10 @@ const UNKNOWN_TYPES_MAX: usize = 1000;
 pub(crate) struct Link {
     pub(crate) hub: Arc<Hub>,
     pub(crate) peer: String,
-    pub(crate) uid: u64,
+    /// The UID of the peer; 0 until it is known.
+    uid: AtomicU64,
+    /// The number by which the node's table of ports knows this link.
+    pub(crate) port_owner: u64,
     /// The UID of this start of the system.
     pub(crate) own_uid: u64,
     pub(crate) outbox: PeerOutbox,
@@ -63,6 +71,13 @@ pub(crate) struct Link {
     watcher: Mutex<Option<AnyActorRef>>,
     /// The watches that wait for it.
     waiting_watches: AtomicUsize,
+    /// The actors at the peer that this node has made.
+    pub(crate) deployments: Deployments,
+    pub(super) early: EarlyMessages,
+    /// The actors here that the peer has made.
+    pub(crate) deployed: DeployedTable,
+    /// The number of the last message of control that has acted, of those that data wait for.
+    acted: AtomicU64,
     /// The ports of the peer that are not answered, and whether their askers wait.
     imports: Mutex<HashMap<Token, Arc<AtomicBool>>>,
     /// The place of the ports of the peer, in each lane.
@@ -75,6 +90,7 @@ pub(crate) struct Link {
     lost_replies: AtomicU64,
     /// By the reason of the policy.
     not_allowed_lines: [LogLimit; NotAllowed::COUNT],
+    watches_full_lines: LogLimit,
     unknown_type_lines: LogLimit,
     /// The numbers of unknown types, and the time when the peer was told of each.
     unknown_types: Mutex<HashMap<u64, Duration>>,
@@ -109,6 +125,8 @@ struct BatchQueue {
     frames: VecDeque<Vec<u8>>,
     /// Whether the actor has been told and has not found the queue empty since.
     is_scheduled: bool,
+    /// The time since when the first batch waits for a message of control.
+    waits_since: Option<Duration>,
 }
 
 /// The fate of a batch that came.
@@ -135,7 +153,7 @@ impl Drop for WaitingWatch {
 }
 
 impl Link {
-    /// Makes a link on which messages wait.
+    /// Makes a link on which messages wait. The UID is 0 if it is not known yet.
     pub(crate) fn new(hub: Arc<Hub>, peer: &str, uid: u64, lanes: u8, limits: OutboxLimits) -> Self {
         let own_uid = hub.uid();
         // No credit before the peer has told its window.
@@ -143,7 +161,8 @@ impl Link {
         Self {
             hub,
             peer: peer.to_owned(),
-            uid,
+            uid: AtomicU64::new(uid),
+            port_owner: if uid == 0 { SystemUid::fresh().get() } else { uid },
             own_uid,
             outbox,
             has_ended: AtomicBool::new(false),
@@ -153,6 +172,10 @@ impl Link {
             stand_ins: StandIns::new(),
             watcher: Mutex::default(),
             waiting_watches: AtomicUsize::new(0),
+            deployments: Deployments::default(),
+            early: EarlyMessages::new(),
+            deployed: DeployedTable::default(),
+            acted: AtomicU64::new(0),
             imports: Mutex::default(),
             port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),
             malformed: AtomicU64::new(0),
@@ -161,10 +184,23 @@ impl Link {
             refused_control: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),
             not_allowed_lines: Default::default(),
+            watches_full_lines: LogLimit::default(),
             unknown_type_lines: LogLimit::default(),
             unknown_types: Mutex::default(),
             unanswered: Mutex::default(),
         }
+    }
+
+    /// The UID of the peer; 0 as long as it is not known.
+    pub(crate) fn uid(&self) -> u64 {
+        // Ordering: Relaxed; it is set once with the hub's lock held, and a frame that goes out before has no use for it.
+        self.uid.load(Ordering::Relaxed)
+    }
+
+    /// The link is to the start of the peer that has this UID, as far as is known.
+    pub(crate) fn set_uid(&self, uid: u64) {
+        // Ordering: Relaxed; see `uid`.
+        self.uid.store(uid, Ordering::Relaxed);
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -203,7 +239,7 @@ impl Link {
         }
         let mut too_large = Vec::new();
         // The engine is told by the caller, in any case.
-        let _ = self.outbox.outbox().open(window, |frame, _| too_large.push(frame));
+        let _ = self.outbox.outbox().open(self.uid(), window, |frame, _| too_large.push(frame));
         too_large
     }
 
@@ -235,7 +271,7 @@ impl Link {
     /// Keeps a port whose token goes to the peer.
     pub(crate) fn export(&self, port: ExportedPort) -> Result<Token, PortsFull> {
         let mut swept = Vec::new();
-        let exported = self.hub.ports.export(port, self.uid, &mut swept);
+        let exported = self.hub.ports.export(port, self.port_owner, &mut swept);
         self.hub.tell_unwanted(swept);
         exported.map_err(|(_, full)| full)
     }
@@ -304,16 +340,55 @@ impl Link {
             return Ok(Arrived::Done);
         }
         queue.frames.push_back(frame);
+        // One that waits for a message of control is told by that.
+        if queue.waits_since.is_some() {
+            return Ok(Arrived::Done);
+        }
         let was_scheduled = std::mem::replace(&mut queue.is_scheduled, true);
         Ok(if was_scheduled { Arrived::Done } else { Arrived::Tell })
     }
 
-    /// The next batch for the actor of a lane. Once it is `None`, the actor is told of the next one.
+    /// The next batch for the actor of a lane. Once it is `None`, the actor is told of the next one, or of the message of control
+    /// that the next one waits for.
     pub(crate) fn next_batch(&self, lane: u8) -> Option<Vec<u8>> {
         let mut queue = lock(&self.incoming(lane)?.queue);
+        let fence = queue.frames.front().map_or(0, |frame| Position::read(frame).map_or(0, |it| it.fence));
+        // Ordering: Relaxed; were this look before the store of `note_acted`, the lock of this queue would be taken there later.
+        if fence > self.acted.load(Ordering::Relaxed) && !self.has_ended() && !self.hub.is_stopping() {
+            let now = self.hub.now();
+            let since = *queue.waits_since.get_or_insert(now);
+            if now.saturating_sub(since) < FENCE_MAX {
+                queue.is_scheduled = false;
+                return None;
+            }
+        }
+        queue.waits_since = None;
         let next = queue.frames.pop_front();
         queue.is_scheduled = next.is_some();
         next
+    }
+
+    /// The message of control that has this number has acted: batches that wait for it are handled.
+    pub(crate) fn note_acted(self: &Arc<Self>, number: u64) {
+        // Ordering: Relaxed; see `next_batch`.
+        self.acted.fetch_max(number, Ordering::Relaxed);
+        self.tell_waiting_lanes();
+    }
+
+    /// Tells the actors of lanes whose batches wait for messages of control.
+    pub(crate) fn tell_waiting_lanes(self: &Arc<Self>) {
+        for lane in 0..self.incoming_lanes() {
+            let Some(incoming) = self.incoming(lane) else { return };
+            let is_to_be_told = {
+                let mut queue = lock(&incoming.queue);
+                let waits = queue.waits_since.is_some() && !queue.is_scheduled && !queue.frames.is_empty();
+                queue.is_scheduled |= waits;
+                waits
+            };
+            if is_to_be_told {
+                self.tell_lane(lane);
+            }
+        }
     }
 
     /// A batch of so many envelopes was handled. Returns the receipt that the peer is to be told now.
@@ -347,6 +422,12 @@ impl Link {
             let (counts, _) = self.outbox.outbox().lane_counts(lane);
             counts.queued == 0 && sending.in_doubt(counts.shipped) == 0
         })
+    }
+
+    /// Sets the bytes that may be under way in each lane of the peer from now on.
+    pub(crate) fn set_window(&self, window: u64) {
+        let lanes = self.active.get().map_or(&[][..], |parts| &parts.incoming);
+        lanes.iter().for_each(|lane| lock(&lane.credit).set_window(window));
     }
 
     /// The receipts that the peer is to be told now.
@@ -390,10 +471,14 @@ impl Link {
         self.active.get().map(|parts| act(&mut lock(&parts.control)))
     }
 
+    /// The roles of the peer, for the policy.
+    pub(crate) fn roles(&self) -> &[String] {
+        self.active.get().map_or(&[][..], |parts| &parts.roles)
+    }
+
     /// The accesses that the policy gives to the peer.
     pub(crate) fn access(&self) -> &Access {
-        let roles = self.active.get().map_or(&[][..], |parts| &parts.roles);
-        self.hub.settings.policy.access(&self.peer, roles)
+        self.hub.settings.policy.access(&self.peer, self.roles())
     }
 
     /// Tells the actor of a lane that batches wait. It is made for the first of them.
@@ -488,6 +573,16 @@ impl Link {
         }
     }
 
+    /// Logs that the peer watches more actors here than it may.
+    pub(crate) fn log_watches_full(&self) {
+        let Some(left_out) = self.watches_full_lines.note(self.hub.now()) else { return };
+        log::warn!(
+            "node {} watches too many actors here: raise `[remote.limits] watches-per-peer`; {left_out} more of these were \
+             not logged",
+            self.peer
+        );
+    }
+
     /// The peer knows no type of message of this number.
     pub(crate) fn log_unknown_type(&self, id: u64) {
         let Some(left_out) = self.unknown_type_lines.note(self.hub.now()) else { return };
@@ -565,7 +660,7 @@ impl Link {
         };
         let mut report = LinkReport {
             node: self.peer.clone(),
-            uid: self.uid,
+            uid: self.uid(),
             state,
             queued: 0,
             shipped: 0,

@@ -34,6 +34,9 @@
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
 //! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
 //! - `stand_ins.rs`, `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
+//! - `deploy.rs`, `factories.rs`, `deploy_message.rs`: actors that nodes make on each other, and how they are asked for.
+//! - `child_stand_in.rs`, `parent_stand_in.rs`: the two ends of their supervision; `deployments.rs` has the tables, and
+//!   `deploying.rs` leads messages there.
 //! - `resolving.rs`, `far_selection.rs`, `far_identify.rs`: how an actor is found by its path, and how several are.
 //! - `node_event.rs`, `link_report.rs`, `refusals.rs`, `log_limit.rs`: what a node tells of itself, and how often it logs.
 
@@ -51,8 +54,9 @@ pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
 #[cfg(feature = "remote")]
+pub(crate) mod deploy_message; // the parts of control messages about deployed actors
+#[cfg(feature = "remote")]
 pub(crate) mod control_message; // the messages of control frames
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "deployments are not built yet"))]
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "reports of lanes are not built yet"))]
@@ -124,6 +128,18 @@ pub(crate) mod stand_in; // the cell that is watched in the place of an actor el
 #[cfg(feature = "remote")]
 pub(crate) mod peer_watcher; // the actor that watches for a peer
 #[cfg(feature = "remote")]
+pub(crate) mod deploy; // the trait of actors that other nodes may make
+#[cfg(feature = "remote")]
+pub(crate) mod factories; // the types of actors that other nodes may make here
+#[cfg(feature = "remote")]
+pub(crate) mod deployments; // the actors that nodes have made on each other
+#[cfg(feature = "remote")]
+pub(crate) mod child_stand_in; // the child in the place of an actor that this node has made elsewhere
+#[cfg(feature = "remote")]
+pub(crate) mod parent_stand_in; // the parent of an actor that another node has made here
+#[cfg(feature = "remote")]
+pub(crate) mod deploying; // where messages about deployments go
+#[cfg(feature = "remote")]
 pub(crate) mod node_event; // events of a node
 #[cfg(feature = "remote")]
 pub(crate) mod link_report; // the account of a link
@@ -138,6 +154,8 @@ mod hostile_peer; // a peer that sends whatever it likes
 #[cfg(all(feature = "config", feature = "remote"))]
 pub(crate) mod settings; // the settings of a node, and their keys in a file
 
+#[cfg(feature = "remote")]
+pub use crate::remote::deploy::Deploy;
 #[cfg(feature = "remote")]
 pub use crate::remote::detector::DetectorSettings;
 #[cfg(feature = "remote")]

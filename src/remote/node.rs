@@ -3,8 +3,10 @@
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::control_message::ROLES_MAX;
+use crate::remote::deploy::Deploy;
 use crate::remote::detector::DetectorSettings;
 use crate::remote::engine::{Engine, EngineError};
+use crate::remote::factories::{Factories, FactoryError};
 use crate::remote::hub_settings::{HubSettings, NodeName};
 use crate::remote::limits::{LimitError, Limits};
 use crate::remote::on_quarantine::OnQuarantine;
@@ -54,6 +56,9 @@ pub struct Node {
     registry: Registry,
     /// The first type that could not be registered.
     register_error: Option<RegisterError>,
+    factories: Factories,
+    /// The first factory that could not be registered.
+    factory_error: Option<FactoryError>,
     policy: Policy,
     limits: Limits,
     association: AssociationSettings,
@@ -68,6 +73,7 @@ pub struct Node {
 pub(crate) struct CheckedNode {
     pub(crate) settings: HubSettings,
     pub(crate) registry: Registry,
+    pub(crate) factories: Factories,
     pub(crate) engine: Box<dyn Engine>,
 }
 
@@ -83,6 +89,8 @@ impl Node {
             roles: Vec::new(),
             registry: Registry::default(),
             register_error: None,
+            factories: Factories::default(),
+            factory_error: None,
             policy: Policy::default(),
             limits: Limits::default(),
             association: AssociationSettings::default(),
@@ -116,6 +124,20 @@ impl Node {
     pub fn message<M: Wire>(mut self) -> Self {
         if let Err(error) = self.registry.register::<M>() {
             self.register_error.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Registers a factory: nodes that the policy [names](Policy::allow_factory) may make actors of this type here. The type of
+    /// its messages is registered too, if it is not yet.
+    pub fn factory<A: Deploy>(mut self) -> Self {
+        if let Err(error) = self.factories.register::<A>() {
+            self.factory_error.get_or_insert(error);
+        }
+        match self.registry.register::<A::Message>() {
+            // Several factories may make actors of one type of message.
+            Ok(()) | Err(RegisterError::Again { .. }) => {}
+            Err(error) => drop(self.register_error.get_or_insert(error)),
         }
         self
     }
@@ -217,6 +239,9 @@ impl Node {
         if let Some(error) = self.register_error {
             return Err(NodeError::Message(Box::new(error)));
         }
+        if let Some(error) = self.factory_error {
+            return Err(NodeError::Factory(Box::new(error)));
+        }
         limits.check().map_err(NodeError::Limits)?;
         self.policy.check().map_err(NodeError::Policy)?;
         let engine = self.engine.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -241,7 +266,7 @@ impl Node {
             policy: self.policy,
             on_quarantine: self.on_quarantine,
         };
-        Ok(CheckedNode { settings, registry: self.registry, engine })
+        Ok(CheckedNode { settings, registry: self.registry, factories: self.factories, engine })
     }
 }
 
@@ -282,6 +307,8 @@ pub enum NodeError {
     Heartbeat,
     /// A type of message cannot be registered.
     Message(Box<dyn Error + Send + Sync>),
+    /// A factory cannot be registered.
+    Factory(Box<dyn Error + Send + Sync>),
     /// A limit has a value that it cannot have.
     Limits(LimitError),
     /// The policy is none.
@@ -308,7 +335,7 @@ impl fmt::Display for NodeError {
             NodeError::Roles { count } => write!(f, "{count} roles: must be at most {ROLES_MAX}"),
             NodeError::Lanes { lanes } => write!(f, "{lanes} lanes: must be at most {LANES_MAX}"),
             NodeError::Heartbeat => f.write_str("the heartbeat is 0: give an interval"),
-            NodeError::Message(error) => error.fmt(f),
+            NodeError::Message(error) | NodeError::Factory(error) => error.fmt(f),
             NodeError::Limits(error) => error.fmt(f),
             NodeError::Policy(error) => error.fmt(f),
             NodeError::NoEngine => {
@@ -322,7 +349,7 @@ impl fmt::Display for NodeError {
 impl Error for NodeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            NodeError::Message(error) => Some(&**error),
+            NodeError::Message(error) | NodeError::Factory(error) => Some(&**error),
             NodeError::Limits(error) => Some(error),
             NodeError::Policy(error) => Some(error),
             NodeError::Engine(error) => Some(error),

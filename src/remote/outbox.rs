@@ -48,6 +48,11 @@ impl OutboxLimits {
     fn batch_within(&self, window: u64) -> usize {
         usize::try_from(window).map_or(self.batch_bytes, |window| self.batch_bytes.min(window))
     }
+
+    /// The limits with an engine that carries frames of at most so many bytes.
+    pub(crate) fn within_frame(self, max_frame: usize) -> Self {
+        Self { batch_bytes: self.batch_bytes.min(max_frame), ..self }
+    }
 }
 
 /// The duty of a thread that has changed an outbox.
@@ -166,7 +171,8 @@ pub(crate) struct OutboxCounts {
 
 pub(crate) struct Outbox {
     from: u64,
-    to: u64,
+    /// The UID of the peer; it may be unknown until the outbox is opened.
+    to: AtomicU64,
     limits: OutboxLimits,
     lanes: Box<[Mutex<Lane>]>,
     /// Whether the engine has been told and has not looked since.
@@ -209,7 +215,7 @@ impl Outbox {
         };
         Self {
             from,
-            to,
+            to: AtomicU64::new(to),
             limits,
             lanes: (0..lanes).map(|_| lane()).collect(),
             armed: AtomicBool::new(false),
@@ -327,7 +333,7 @@ impl Outbox {
         drop(held);
         // There are at most 256 lanes.
         let prefix =
-            Prefix { kind: FrameKind::Batch, lane: lane as u8, envelopes, from: self.from, to: self.to };
+            Prefix { kind: FrameKind::Batch, lane: lane as u8, envelopes, from: self.from, to: self.to() };
         prefix.write(&mut frame);
         position.write(&mut frame);
         Some(frame)
@@ -377,9 +383,27 @@ impl Outbox {
         }
     }
 
-    /// The peer has told its window, the room that it has in each lane. Batches that are larger are taken out: `see` gets each of
+    /// The engine carries frames of at most so many bytes from now on.
+    pub(crate) fn set_max_frame(&self, max_frame: usize) {
+        for lane in 0..self.lanes.len() {
+            let mut held = self.lane(lane);
+            held.batch_bytes = held.batch_bytes.min(max_frame);
+            if held.open.len() > max_frame {
+                held.seal();
+            }
+        }
+    }
+
+    fn to(&self) -> u64 {
+        // Ordering: Relaxed; the lock of a lane orders.
+        self.to.load(Ordering::Relaxed)
+    }
+
+    /// The peer has told its UID, and its window, the room that it has in each lane. Batches that are larger are taken out: `see` gets each of
     /// them, as from [`end_with`](Self::end_with).
-    pub(crate) fn open(&self, window: u64, mut see: impl FnMut(Vec<u8>, u16)) -> Wake {
+    pub(crate) fn open(&self, to: u64, window: u64, mut see: impl FnMut(Vec<u8>, u16)) -> Wake {
+        // Ordering: Relaxed; see `to`.
+        self.to.store(to, Ordering::Relaxed);
         let (mut taken, mut has_some) = (Vec::new(), false);
         for lane in 0..self.lanes.len() {
             let mut held = self.lane(lane);
@@ -426,6 +450,15 @@ impl Outbox {
             held.fence = held.fence.max(number);
         }
         self.wake()
+    }
+
+    /// Makes all that waits, and all that is pushed from now on, wait at the peer for the control message of this number.
+    pub(crate) fn fence_all(&self, number: u64) {
+        for lane in 0..self.lanes.len() {
+            let mut held = self.lane(lane);
+            held.fence = held.fence.max(number);
+            held.sealed.iter_mut().for_each(|batch| batch.fence = batch.fence.max(number));
+        }
     }
 
     /// The peer takes batches of a lane up to this byte. A smaller limit than before is that of an older message.
@@ -488,7 +521,8 @@ impl Outbox {
     /// Writes headers for batches that have no place in their lanes.
     fn show(&self, taken: Vec<Sealed>, see: &mut impl FnMut(Vec<u8>, u16)) {
         for Sealed { mut frame, envelopes, .. } in taken {
-            let prefix = Prefix { kind: FrameKind::Batch, lane: 0, envelopes, from: self.from, to: self.to };
+            let prefix =
+                Prefix { kind: FrameKind::Batch, lane: 0, envelopes, from: self.from, to: self.to() };
             prefix.write(&mut frame);
             Position { sequence: 1, ..Position::default() }.write(&mut frame);
             see(frame, envelopes);
@@ -644,6 +678,21 @@ mod tests {
     }
 
     #[test]
+    fn batches_fit_into_the_frames_of_an_engine_that_carries_less_than_before() {
+        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 16 };
+        let (outbox, memory) = (Outbox::new(1, 2, 1, 1 << 20, limits), EntryMemory::default());
+        let push = |count| (0..count).for_each(|_| drop(outbox.push(0, &tell(&[7; 1000]), &memory).unwrap()));
+        push(10);
+        outbox.set_max_frame(1 << 12);
+        push(10);
+        let lens: Vec<_> = std::iter::from_fn(|| outbox.next(0).map(|(_, frame)| frame.len())).collect();
+        // The one that was open is not cut.
+        assert!(lens[0] > 10_000 && lens[1..].iter().all(|len| *len <= 1 << 12), "{lens:?}");
+        assert_eq!(lens[1..].len(), 4);
+        assert_eq!(limits.within_frame(1 << 12).batch_bytes, 1 << 12);
+    }
+
+    #[test]
     fn batches_beyond_the_window_are_taken_out_when_it_is_told_and_refused_later() {
         let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 20 };
         let (outbox, memory) = (Outbox::new(1, 2, 1, 0, limits), EntryMemory::default());
@@ -657,7 +706,7 @@ mod tests {
         let mut seen = Vec::new();
         let window = WINDOW_MIN as u64;
         outbox.begin_look();
-        assert_eq!(outbox.open(window, |frame, count| seen.push((read_any(&frame), count))), Wake::Engine);
+        assert_eq!(outbox.open(2, window, |frame, count| seen.push((read_any(&frame), count))), Wake::Engine);
         assert_eq!(seen, [(vec![large.clone()], 1), (vec![large.clone()], 1)]);
         assert_eq!(outbox.message_counts(), OutboxCounts { queued: 4, shipped: 0 });
         let mut mark = 0;

@@ -26,7 +26,7 @@ impl Actor for PeerWatcher {
 
     fn terminated(&mut self, end: Terminated, _: &mut Context<Never>) -> HandlerResult {
         self.watched.remove(&end.actor);
-        let path = end.actor.path().as_str().to_owned();
+        let path = end.actor.tree_path().as_str().to_owned();
         let existed = end.existence_confirmed;
         let message = NumberedMessage::Terminated { path, uid: end.actor.uid(), existed };
         self.link.hub.send_numbered(&self.link, message);
@@ -44,7 +44,7 @@ impl PeerWatcher {
         made.ok().map(|watcher| watcher.any_local())
     }
 
-    /// Watches an actor for the peer. A watch beyond the limit is answered as if the actor had ended.
+    /// Watches an actor for the peer. A watch beyond the limit is refused.
     pub(crate) fn watch(watcher: &AnyActorRef, actor: AnyActorRef, waiting: WaitingWatch) {
         let _ = watcher.send_system(apply::<PeerWatcher>(move |watcher, ctx| {
             drop(waiting);
@@ -52,12 +52,10 @@ impl PeerWatcher {
             if watcher.watched.len() >= link.hub.settings.limits.watches_per_peer
                 && !watcher.watched.contains(&actor)
             {
-                log::warn!(
-                    "node {} watches too many actors here: raise `[remote.limits] watches-per-peer`",
-                    link.peer
-                );
-                let path = actor.path().as_str().to_owned();
-                let message = NumberedMessage::Terminated { path, uid: actor.uid(), existed: false };
+                link.count_refused_control();
+                link.log_watches_full();
+                let path = actor.tree_path().as_str().to_owned();
+                let message = NumberedMessage::WatchRefused { path, uid: actor.uid() };
                 link.hub.send_numbered(link, message);
                 return Ok(());
             }

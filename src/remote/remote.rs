@@ -82,8 +82,8 @@ pub(crate) struct StartingNode {
 impl NodeSlot {
     /// Checks the description of the node, and makes its hub.
     pub(crate) fn make(node: Node, system: &str) -> Result<(Self, StartingNode), NodeError> {
-        let CheckedNode { settings, registry, engine } = node.check(system)?;
-        let hub = Hub::new(settings, registry);
+        let CheckedNode { settings, registry, factories, engine } = node.check(system)?;
+        let hub = Hub::new(settings, registry, Box::new(factories));
         Ok((Self { hub: Some(hub.clone()) }, StartingNode { engine, hub }))
     }
 }

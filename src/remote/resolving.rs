@@ -147,7 +147,7 @@ impl SystemRef {
             None => path.as_str().to_owned(),
         };
         let type_id = const { wire_id(M::NAME, M::VERSION) };
-        hub.when_up(&node, Box::new(move |link| identify(link, &names, type_id, &(), reply_to)));
+        identify(hub.link_to(&node).as_ref(), &names, type_id, &(), reply_to);
         Ok(State::Asked(Asked { ask: ask.within(within), hub, node, path, after: within }))
     }
 }

@@ -134,17 +134,30 @@ impl<F: StoodFor> StandIns<F> {
         lists.living.iter().map(|of| &**of).filter(|of| of.slot().is_watched()).all(tell)
     }
 
+    /// Whether there is a stand-in that has not ended.
+    pub(crate) fn has_living(&self) -> bool {
+        !lock(&self.0).living.is_empty()
+    }
+
     /// Ends the stand-ins of the actors for which `is_meant` holds.
     pub(crate) fn end_where(&self, is_meant: impl Fn(&F) -> bool, end: EndElsewhere) {
-        let ended: Vec<Arc<F>> = {
-            let mut lists = lock(&self.0);
-            let all = std::mem::take(&mut lists.living);
-            let (ended, living) = all.into_iter().partition(|of| is_meant(of));
-            lists.living = living;
-            lists.ended.extend_from_slice(&ended);
-            ended
-        };
-        ended.iter().for_each(|of| Self::end(of, end));
+        self.take_living(is_meant).iter().for_each(|of| Self::end(of, end));
+    }
+
+    /// Ends the stand-ins of the actors for which `is_meant` holds, as if the actors had ended before; they still take messages.
+    pub(crate) fn refuse_where(&self, is_meant: impl Fn(&F) -> bool) {
+        let end = EndElsewhere { existed: false, node_down: false };
+        self.take_living(is_meant).iter().for_each(|of| Self::end_stand_in(of, end));
+    }
+
+    /// Counts the stand-ins of the actors for which `is_meant` holds among those that have ended, and returns the actors.
+    fn take_living(&self, is_meant: impl Fn(&F) -> bool) -> Vec<Arc<F>> {
+        let mut lists = lock(&self.0);
+        let all = std::mem::take(&mut lists.living);
+        let (ended, living) = all.into_iter().partition(|of| is_meant(of));
+        lists.living = living;
+        lists.ended.extend_from_slice(&ended);
+        ended
     }
 
     /// Takes the stand-ins out to which nothing refers, or all that have ended.
@@ -182,6 +195,10 @@ impl<F: StoodFor> StandIns<F> {
     /// The actor has ended, or its node is gone.
     fn end(of: &F, end: EndElsewhere) {
         of.note_end();
+        Self::end_stand_in(of, end);
+    }
+
+    fn end_stand_in(of: &F, end: EndElsewhere) {
         let cell = lock(&of.slot().stand_in).as_ref().map(|stand_in| stand_in.cell.clone());
         if let Some(cell) = cell {
             cell.end(end);

@@ -450,7 +450,10 @@ mod tests {
         let table = TypeTable::new(types);
         for id in ids {
             let place = table.place_of(id) & (table.places.len() - 1);
-            assert!(table.places[place].as_ref().is_some_and(|routed| routed.id == id), "{id:?} is displaced");
+            assert!(
+                table.places[place].as_ref().is_some_and(|routed| routed.id == id),
+                "{id:?} is displaced"
+            );
             assert!(table.find(id).is_some());
         }
         assert!(table.find(TypeId::of::<Typed<24>>()).is_none());

@@ -2,10 +2,12 @@
 #![cfg(feature = "remote")]
 
 mod books;
+mod deploy;
 mod find;
 mod links;
 mod network;
 mod refs;
 #[cfg(feature = "macros")]
 mod routers;
+mod third;
 mod watch;

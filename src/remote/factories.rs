@@ -1,0 +1,130 @@
+//! The factories of a node: the types of actors that other nodes may make here.
+
+use crate::actor::actor::Actor;
+use crate::actor::context::Context;
+use crate::actor::recipe::Recipe;
+use crate::actor::spawn::{Plan, spawn_deployed};
+use crate::core::any_actor_ref::AnyActorRef;
+use crate::failure::Failure;
+use crate::remote::decoder::Decoder;
+use crate::remote::deploy::Deploy;
+use crate::remote::link::Link;
+use crate::remote::wire::{NAME_MAX, is_name};
+use crate::util::debug_by_display::debug_by_display;
+use std::any::type_name;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Makes an actor, which `enter` is told of before its first turn. The error says why there is none.
+type Make = fn(&Arc<Link>, &[u8], NewActor<'_>) -> Result<(), String>;
+
+/// An actor that is to be made.
+pub(crate) struct NewActor<'a> {
+    pub(crate) plan: Plan,
+    pub(crate) uid: u32,
+    pub(crate) suspensions: u32,
+    pub(crate) enter: &'a mut dyn FnMut(AnyActorRef),
+}
+
+/// A factory that is known to a node, without its type.
+#[derive(Clone, Copy)]
+struct Factory {
+    rust_name: &'static str,
+    make: Make,
+}
+
+/// A factory cannot be registered.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum FactoryError {
+    /// The name is none.
+    Name { name: &'static str, rust_name: &'static str },
+    /// Another type, or the same, has this name.
+    Taken { name: &'static str, by: &'static str, rust_name: &'static str },
+}
+
+impl fmt::Display for FactoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FactoryError::Name { name, rust_name } => write!(
+                f,
+                "{name:?} of {rust_name} is no name of a factory: use 1 to {NAME_MAX} ASCII letters, digits, '.', '_' and \
+                 '-', the first of them a letter or digit"
+            ),
+            FactoryError::Taken { name, by, rust_name } if by == rust_name => {
+                write!(f, "the factory {name:?} of {rust_name} is registered already: register each once")
+            }
+            FactoryError::Taken { name, by, rust_name } => write!(
+                f,
+                "the factory {name:?} is that of {by} and cannot be that of {rust_name} too: rename one of them"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FactoryError {}
+
+debug_by_display! { FactoryError }
+
+/// All factories of a node. They are registered before the node starts.
+#[derive(Default)]
+pub(crate) struct Factories {
+    by_name: BTreeMap<&'static str, Factory>,
+}
+
+impl Factories {
+    pub(crate) fn register<A: Deploy>(&mut self) -> Result<(), FactoryError> {
+        let (name, rust_name) = (A::FACTORY, type_name::<A>());
+        if !is_name(name) {
+            return Err(FactoryError::Name { name, rust_name });
+        }
+        if let Some(had) = self.by_name.get(name) {
+            return Err(FactoryError::Taken { name, by: had.rust_name, rust_name });
+        }
+        self.by_name.insert(name, Factory { rust_name, make: make::<A> });
+        Ok(())
+    }
+
+    /// Makes an actor by the factory of this name, from the arguments of a peer.
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        link: &Arc<Link>,
+        args: &[u8],
+        new: NewActor<'_>,
+    ) -> Result<(), String> {
+        match self.by_name.get(name) {
+            Some(factory) => (factory.make)(link, args, new),
+            None => Err(format!(
+                "the node has no factory {name:?}: register it there by `Node::factory`; it has {:?}",
+                self.by_name.keys().collect::<Vec<_>>()
+            )),
+        }
+    }
+}
+
+/// Makes the state of a deployed actor, from the same arguments each time.
+struct FromArgs<A: Deploy>(A::Args);
+
+impl<A: Deploy> Recipe<A> for FromArgs<A> {
+    // The parent tells the other node of the end.
+    const IS_FOSTERED: bool = true;
+    const IS_DEPLOYED: bool = true;
+
+    fn make(&mut self, ctx: &mut Context<<A as Actor>::Message>) -> Result<A, Failure> {
+        A::deploy(&self.0, ctx)
+    }
+}
+
+fn make<A: Deploy>(link: &Arc<Link>, args: &[u8], new: NewActor<'_>) -> Result<(), String> {
+    let NewActor { plan, uid, suspensions, enter } = new;
+    let args = Decoder::default()
+        .read::<A::Args>(link, std::iter::empty(), args)
+        .map_err(|error| format!("the arguments of the factory {:?} cannot be read: {error}", A::FACTORY))?;
+    let mut held =
+        spawn_deployed::<A, _>(plan, uid, FromArgs::<A>(args)).map_err(|error| error.to_string())?;
+    held.suspend(suspensions);
+    enter(held.actor().any_local());
+    held.start();
+    Ok(())
+}
