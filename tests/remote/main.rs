@@ -8,4 +8,5 @@ mod network;
 mod refs;
 #[cfg(feature = "macros")]
 mod routers;
+mod statistics;
 mod watch;
