@@ -1058,9 +1058,14 @@ impl Hub {
         }
         self.with(|inner, _| {
             inner.has_ended = true;
-            let peers = std::mem::take(&mut inner.peers);
-            let links = peers.into_values().flat_map(|peer| peer.links.into_values());
-            links.for_each(|link| Self::end_link(inner, link));
+            for peer in std::mem::take(&mut inner.peers).into_values() {
+                peer.links.into_values().for_each(|link| Self::end_link(inner, link));
+                // A message that waits for a node of which nothing has come is a dead letter.
+                let waiting = peer.waiting;
+                inner.after.push_back(Box::new(move |_| {
+                    waiting.into_iter().for_each(|waiter| quietly(|| waiter(None)));
+                }));
+            }
         });
         self.count_returned();
         // The links refer to this hub.

@@ -129,6 +129,9 @@ fn a_node_that_has_shipped_and_received_is_in_balance() {
     assert_eq!((since.sent, since.shipped, since.received), (5, 0, 0));
     let page = page(&n1);
     assert_eq!((sample(&page, "pointsman_outgoing"), balance(&page)), (5, 0), "{page}");
+    // The end of the system makes dead letters of them.
+    let ledger = n1.end();
+    assert_eq!((ledger.dead_lettered, ledger.balance()), (5, 0), "{ledger}");
     assert_eq!(n2.end().balance(), 0);
 }
 
