@@ -61,6 +61,12 @@ pub struct Ledger {
     pub dropped: u64,
     pub skipped: u64,
     pub queued: u64,
+    /// Servers without nodes may leave it out, and so do recordings of older ones.
+    #[serde(default)]
+    pub shipped: u64,
+    /// As `shipped`.
+    #[serde(default)]
+    pub received: u64,
     pub ticked: u64,
 }
 
@@ -208,8 +214,10 @@ impl Snapshot {
             ledger.dropped,
             ledger.skipped,
             ledger.queued,
+            ledger.shipped,
         ];
-        i128::from(ledger.sent) - terms.into_iter().map(i128::from).sum::<i128>()
+        i128::from(ledger.sent) + i128::from(ledger.received)
+            - terms.into_iter().map(i128::from).sum::<i128>()
     }
 
     /// Whether this is a snapshot of a system that began after `before` was taken.
@@ -292,6 +300,22 @@ mod tests {
         before.ledger.queued = 7;
         before.living = 7;
         assert!(!after.is_new_start(&before));
+    }
+
+    #[test]
+    fn a_node_that_has_shipped_and_received_is_in_balance() {
+        let mut node = snapshot();
+        node.ledger =
+            Ledger { sent: 10, received: 4, handled: 7, queued: 1, shipped: 6, ..Ledger::default() };
+        assert_eq!(node.balance(), 0);
+        assert_eq!(Snapshot::read(page(&node).as_bytes()).expect("a snapshot"), node);
+    }
+
+    #[test]
+    fn a_ledger_without_the_counts_of_nodes_is_read() {
+        let older = page(&snapshot()).replace("\"shipped\":0,\"received\":0,", "");
+        assert!(!older.contains("shipped"));
+        assert_eq!(Snapshot::read(older.as_bytes()).expect("a snapshot"), snapshot());
     }
 
     #[test]

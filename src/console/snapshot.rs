@@ -5,6 +5,7 @@ use crate::core::lifecycle::ActorEvent;
 use crate::telemetry::actor_filter::{ActorState, ActorStats};
 use crate::telemetry::families::reason_label;
 use crate::telemetry::histogram::{DepthHistogram, Histogram};
+use crate::telemetry::link_stats::LinkStats;
 use crate::telemetry::router_stats::RouterStats;
 use crate::telemetry::stats::{ClassStats, DispatcherStats, Stats};
 use serde_json::{Map, Value, json};
@@ -31,7 +32,7 @@ pub(crate) fn page(stats: &Stats, actors: &[ActorStats], since: Option<Duration>
             "lasted": stuck.lasted.as_secs_f64(),
         })
     });
-    let page = json!({
+    let mut page = json!({
         "version": VERSION,
         "system": stats.system,
         "sequence": stats.sequence,
@@ -44,6 +45,8 @@ pub(crate) fn page(stats: &Stats, actors: &[ActorStats], since: Option<Duration>
             "dropped": ledger.dropped,
             "skipped": ledger.skipped,
             "queued": ledger.queued,
+            "shipped": ledger.shipped,
+            "received": ledger.received,
             "ticked": ledger.ticked,
         },
         "asks": {
@@ -69,7 +72,34 @@ pub(crate) fn page(stats: &Stats, actors: &[ActorStats], since: Option<Duration>
         "actors_since": since.map(|since| since.as_secs_f64()),
         "actors": actors.iter().map(actor).collect::<Vec<_>>(),
     });
+    if let Some(node) = &stats.node {
+        page["links"] = node.links.iter().map(link).collect();
+    }
     page.to_string()
+}
+
+fn link(link: &LinkStats) -> Value {
+    let refused: Map<String, Value> =
+        link.refused.iter().map(|(reason, count)| (reason_label(*reason).to_owned(), json!(count))).collect();
+    let counts = &link.counts;
+    json!({
+        "node": link.node,
+        "uid": link.uid,
+        "state": link.state,
+        "queued": link.queued,
+        "shipped": counts.shipped,
+        "confirmed": counts.confirmed,
+        "lost": counts.lost,
+        "repeated": counts.repeated,
+        "in_doubt": link.in_doubt,
+        "received": counts.received,
+        "refused": refused,
+        "refused_control": counts.refused_control,
+        "lost_replies": counts.lost_replies,
+        "overdue": counts.overdue,
+        "malformed": counts.malformed,
+        "stale": counts.stale,
+    })
 }
 
 fn class(class: &ClassStats) -> Value {

@@ -61,6 +61,11 @@ pub(crate) trait Extension: AsAny + Any + Send + Sync {
         false
     }
 
+    /// The feature's own statistics, for the exporters that know their type.
+    fn stats(&self) -> Option<Box<dyn Any>> {
+        None
+    }
+
     /// The name by which other systems know this one, if it is a node.
     fn node_name(&self) -> Option<&str> {
         None
@@ -108,6 +113,12 @@ impl Extensions {
     /// The name of the node that the system is.
     pub(crate) fn node_name(&self) -> Option<&str> {
         self.0.iter().find_map(|(_, part)| part.node_name())
+    }
+
+    /// The statistics of the feature that has some of this type.
+    pub(crate) fn stats<S: Any>(&self) -> Option<S> {
+        let mut all = self.0.iter().filter_map(|(_, part)| part.stats());
+        all.find_map(|stats| stats.downcast().ok()).map(|stats| *stats)
     }
 
     /// Runs a hook of each value.

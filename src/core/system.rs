@@ -34,6 +34,8 @@ use std::fmt;
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
+const CHECKED_NAMES: &str = "the names were checked when the system was built";
+
 /// A handle to a system: creates top-level actors, reads the ledger.
 #[derive(Clone)]
 pub struct SystemRef(StdArc<SystemCore>);
@@ -96,12 +98,8 @@ impl SystemRef {
 
     /// The system's address: its name, and the name of its node if it is one.
     pub fn address(&self) -> SystemAddress {
-        let name = &self.0.name;
-        let address = match self.0.extensions.node_name() {
-            Some(node) => SystemAddress::node(name, node),
-            None => SystemAddress::local(name),
-        };
-        address.expect("the names were checked when the system was built")
+        let local = || SystemAddress::local(&self.0.name).expect(CHECKED_NAMES);
+        self.0.node_address().unwrap_or_else(local)
     }
 
     /// The guardian of top-level actors, `/user`. It exists until the system's threads have ended, and is `None`
@@ -280,6 +278,12 @@ impl SystemCore {
         }
         self.extensions.each(|feature| feature.add_to_ledger(&mut ledger));
         ledger
+    }
+
+    /// The address by which other nodes know the system; `None` if it is no node.
+    pub(crate) fn node_address(&self) -> Option<SystemAddress> {
+        let node = self.extensions.node_name()?;
+        Some(SystemAddress::node(&self.name, node).expect(CHECKED_NAMES))
     }
 
     /// Returns whether an address is that of this system.

@@ -36,6 +36,7 @@ use crate::remote::reply_ports::ExportedPort;
 use crate::remote::uid::SystemUid;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock, thread};
+use crate::telemetry::link_stats::NodeStats;
 use crate::util::panic::{drop_guarded, quietly};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -50,6 +51,9 @@ const UNKNOWN_UID: u64 = 0;
 
 /// The most links that have ended and are reported.
 const ENDED_MAX: usize = 64;
+
+/// How long exporters show a link that has ended: a few readings of a server of metrics.
+const ENDED_SHOWN: Duration = Duration::from_secs(300);
 
 pub(crate) struct Hub {
     me: StdWeak<Hub>,
@@ -108,6 +112,8 @@ struct Inner {
     /// The temporary actors whose references were handed out.
     exports: HashMap<u32, ActorPath>,
     heartbeat: u32,
+    /// The time when the lock was taken last to change something.
+    now: Duration,
     /// The last tick: one that comes late tells of a pause of this node.
     ticked: Duration,
     after: VecDeque<After>,
@@ -194,7 +200,11 @@ impl Hub {
     /// Runs `act` with the hub's lock held, and then what has been queued.
     fn with<R>(&self, act: impl FnOnce(&mut Inner, Duration) -> R) -> R {
         let now = self.now();
-        let result = act(&mut lock(&self.inner), now);
+        let result = {
+            let mut inner = lock(&self.inner);
+            inner.now = now;
+            act(&mut inner, now)
+        };
         self.drain();
         result
     }
@@ -528,6 +538,8 @@ impl Hub {
     /// Ends a link that the association has given up: what hangs on it ends without the lock.
     fn end_link(inner: &mut Inner, link: Arc<Link>) {
         link.end();
+        // Set once: a link is ended once.
+        let _ = link.ended_at.set(inner.now);
         inner.ended.push_back(link.clone());
         if inner.ended.len() > ENDED_MAX {
             if let Some(oldest) = inner.ended.pop_front() {
@@ -1095,6 +1107,22 @@ impl Hub {
         last.chain(ended.chain(living).map(|(link, is_suspect)| link.report(is_suspect))).collect()
     }
 
+    /// The accounts for exporters: one for each start of a peer, of links that live and of those that have ended lately. After a
+    /// rejoin there may be several links to a start, of which the last one is shown.
+    pub(crate) fn stats(&self) -> NodeStats {
+        let now = self.now();
+        let inner = lock(&self.inner);
+        let is_shown =
+            |link: &&Arc<Link>| link.ended_at.get().is_none_or(|at| now.saturating_sub(*at) < ENDED_SHOWN);
+        let ended = inner.ended.iter().filter(is_shown).map(|link| (link, false));
+        let living =
+            inner.peers.values().flat_map(|peer| peer.links.values().map(|link| (link, peer.is_suspect)));
+        let last: BTreeMap<(&str, u64), _> =
+            ended.chain(living).map(|shown| ((shown.0.peer.as_str(), shown.0.uid), shown)).collect();
+        let links = last.into_values().map(|(link, is_suspect)| link.report(is_suspect).into()).collect();
+        NodeStats { links }
+    }
+
     /// Adds what waits here, and what was shipped.
     pub(crate) fn add_to_ledger(&self, ledger: &mut Ledger) {
         self.count_returned();
@@ -1142,9 +1170,14 @@ impl Hub {
         }
         self.with(|inner, _| {
             inner.has_ended = true;
-            let peers = std::mem::take(&mut inner.peers);
-            let links = peers.into_values().flat_map(|peer| peer.links.into_values());
-            links.for_each(|link| Self::end_link(inner, link));
+            for peer in std::mem::take(&mut inner.peers).into_values() {
+                peer.links.into_values().for_each(|link| Self::end_link(inner, link));
+                // A message that waits for a node of which nothing has come is a dead letter.
+                let waiting = peer.waiting;
+                inner.after.push_back(Box::new(move |_| {
+                    waiting.into_iter().for_each(|waiter| quietly(|| waiter(None)));
+                }));
+            }
         });
         self.count_returned();
         // The links refer to this hub.

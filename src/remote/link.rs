@@ -59,6 +59,8 @@ pub(crate) struct Link {
     pub(crate) own_uid: u64,
     pub(crate) outbox: PeerOutbox,
     has_ended: AtomicBool,
+    /// Set when the hub ends the link.
+    pub(crate) ended_at: OnceLock<Duration>,
     /// The parts that exist once the link is active.
     active: OnceLock<ActiveParts>,
     /// The actors of the peer's lanes, as far as there are any.
@@ -166,6 +168,7 @@ impl Link {
             own_uid,
             outbox,
             has_ended: AtomicBool::new(false),
+            ended_at: OnceLock::new(),
             active: OnceLock::new(),
             lane_actors: Mutex::default(),
             fars: FarTable::new(),

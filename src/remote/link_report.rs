@@ -1,6 +1,7 @@
 //! The report of a link.
 
 use crate::remote::refusals::Refusals;
+use crate::telemetry::link_stats::{LinkCounts, LinkStats};
 
 /// The account of the link between this start of the system and one start of a peer.
 ///
@@ -55,4 +56,35 @@ pub enum LinkState {
     Suspect,
     /// The link has ended.
     Ended,
+}
+
+impl From<LinkReport> for LinkStats {
+    fn from(report: LinkReport) -> Self {
+        let state = match report.state {
+            LinkState::Waiting => "waiting",
+            LinkState::Up => "up",
+            LinkState::Suspect => "suspect",
+            LinkState::Ended => "ended",
+        };
+        Self {
+            node: report.node,
+            uid: report.uid.to_string(),
+            state,
+            queued: report.queued,
+            in_doubt: report.in_doubt,
+            counts: LinkCounts {
+                shipped: report.shipped,
+                confirmed: report.confirmed,
+                lost: report.lost,
+                repeated: report.repeated,
+                received: report.received,
+                refused_control: report.refused_control,
+                lost_replies: report.lost_replies,
+                overdue: report.overdue,
+                malformed: report.malformed,
+                stale: report.stale,
+            },
+            refused: report.refused.iter().collect(),
+        }
+    }
 }

@@ -120,6 +120,11 @@ impl Extension for NodeSlot {
         }
     }
 
+    fn stats(&self) -> Option<Box<dyn Any>> {
+        let hub = self.hub.as_ref()?;
+        Some(Box::new(hub.stats()))
+    }
+
     fn selection_at(&self, node: &str, text: &str, message: TypeId) -> Option<Box<dyn Any + Send>> {
         let hub = self.hub.as_ref()?;
         hub.registry.selection(hub, node, text, message)

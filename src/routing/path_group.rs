@@ -12,7 +12,7 @@ use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::{FanOut, WrittenPath};
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::route_context::RouteContext;
-use crate::routing::routees::Routee;
+use crate::routing::routees::{Routee, text_for_nodes};
 use crate::routing::router_info::RouterInfo;
 use crate::selection::lookup::LookupError;
 use crate::selection::selection::Selection;
@@ -95,7 +95,7 @@ impl<M: Clone + Send + 'static> Routee<M> {
     /// [`group_of`](RouterBuilder::group_of), to a [`RouterValue`](crate::routing::RouterValue).
     ///
     /// The routee equals every routee of an equal selection, and is removed by such a routee. Its identity on hash
-    /// rings is the selection's text. Its load is unknown, so [`SmallestMailbox`](crate::routing::SmallestMailbox)
+    /// rings is the selection's text (in a system with a node, see [`identity`](Self::identity)). Its load is unknown, so [`SmallestMailbox`](crate::routing::SmallestMailbox)
     /// takes it last, as in Akka. The selected actors are not watched, and the routee never leaves a router by itself.
     /// A path with wildcards is a single routee, and each actor that it selects gets a copy; the router itself is never
     /// selected by a wildcard.
@@ -154,11 +154,20 @@ impl<M: Clone + Send + 'static> From<&Selection> for Routee<M> {
     }
 }
 
+/// The path of a selection, whose identity on hash rings is `text` unless its system has a node.
+fn written<M>(selection: Selection, text: &str, fan_out: Option<FanOut<M>>) -> WrittenPath<M> {
+    let text = match selection.system().core().node_address() {
+        None => text.into(),
+        Some(own) => text_for_nodes(selection.path(), own).into(),
+    };
+    WrittenPath { selection, text, fan_out, elsewhere: OnceLock::new() }
+}
+
 /// The routee of a selection before it belongs to a router.
 fn selected<M: Send + 'static>(selection: Selection, fan_out: Option<FanOut<M>>) -> Routee<M> {
     let info = StdArc::new(RouterInfo::without_router::<M>(selection.system()));
-    let text = selection.to_string().into();
-    Routee::at_path(StdArc::new(WrittenPath { selection, text, fan_out, elsewhere: OnceLock::new() }), info)
+    let text = selection.to_string();
+    Routee::at_path(StdArc::new(written(selection, &text, fan_out)), info)
 }
 
 pub(crate) fn fan_out<M: Clone + Send + 'static>(info: &RouterInfo, message: M, targets: &[ActorRef<M>]) {
@@ -202,8 +211,7 @@ pub(crate) fn routees<M: Send + 'static>(
     let routee = |path: &String| {
         let selection = Selection::from_actor(&info.head, path)
             .map_err(|error| SpawnError::RouteePath { router: info.head.path().to_string(), error })?;
-        let path = WrittenPath { selection, text: path.as_str().into(), fan_out, elsewhere: OnceLock::new() };
-        Ok(Routee::at_path(StdArc::new(path), info.clone()))
+        Ok(Routee::at_path(StdArc::new(written(selection, path, fan_out)), info.clone()))
     };
     paths.iter().map(routee).collect()
 }

@@ -6,6 +6,8 @@ use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, OwnRecipient};
 use crate::core::recipient_identity::{RecipientIdentity, SameRecipient};
 use crate::failure::guarded;
+use crate::path::actor_path::ActorPath;
+use crate::path::address::SystemAddress;
 use crate::routing::path_routee::{WrittenPath, path_ref};
 use crate::routing::router_info::RouterInfo;
 use crate::selection::selection::Found;
@@ -33,7 +35,7 @@ pub struct Routee<M> {
 
 /// The identity that tells a routee from others.
 enum Identity<M> {
-    /// The reference is the identity; the text is its path.
+    /// The reference is the identity; the text is that on hash rings.
     Path(StdArc<str>),
     /// The text is the identity.
     Given(StdArc<str>),
@@ -65,8 +67,12 @@ pub struct Routees<M> {
 
 impl<M: Send + 'static> Routee<M> {
     pub(crate) fn new(actor: ActorRef<M>) -> Self {
-        let identity = Identity::Path(actor.path().as_str().into());
-        Self { actor, identity }
+        let path = actor.path();
+        let identity = match actor.system().and_then(|system| system.node_address()) {
+            None => path.as_str().into(),
+            Some(own) => text_for_nodes(path, own).into(),
+        };
+        Self { actor, identity: Identity::Path(identity) }
     }
 
     /// The routee of a path, which finds actors and counts copies as `info` says.
@@ -156,6 +162,10 @@ impl<M: Send + 'static> Routee<M> {
     /// Returns the identity of the routee on hash rings: its path without the number of its incarnation, the [given
     /// identity](Self::with_identity), the text of a [selection](Self::selected), or in a [group by
     /// path](super::RouterBuilder::group_at) the path as it was written.
+    ///
+    /// In a system with a node, the identity is the whole path with the address of its node,
+    /// `pointsman://demo@n1/user/worker`, for a routee of this node too, and for a routee that is given by a path however the
+    /// path is written. So all nodes draw the same ring.
     pub fn identity(&self) -> &str {
         match &self.identity {
             Identity::Path(text) | Identity::Given(text) => text,
@@ -163,6 +173,14 @@ impl<M: Send + 'static> Routee<M> {
             Identity::None => "none",
             Identity::AtPath(path) => &path.text,
         }
+    }
+}
+
+/// The identity of a path in a system with a node, whose own address is `own`: all nodes have the same one.
+pub(crate) fn text_for_nodes(path: ActorPath, own: SystemAddress) -> String {
+    match path.address() {
+        Some(_) => path.to_string(),
+        None => path.with_address(own).to_string(),
     }
 }
 
@@ -384,5 +402,69 @@ impl SameRecipient for EmptyRoutee {
 
     fn order(&self, _: &Self) -> Ordering {
         Ordering::Equal
+    }
+}
+
+#[cfg(all(test, not(pointsman_loom)))]
+mod tests {
+    use super::*;
+    use crate::actor::actor::{Actor, HandlerResult};
+    use crate::actor::context::Context;
+    use crate::routing::router::Router;
+    use crate::system::System;
+
+    struct Idle;
+
+    impl Actor for Idle {
+        type Message = u8;
+        fn receive(&mut self, _: u8, _: &mut Context<u8>) -> HandlerResult {
+            Ok(())
+        }
+    }
+
+    /// The identities of routees of a system: an actor by its reference, behind an adapter, and by its path, a path with a wildcard,
+    /// a function, two together, and a relative path of a group.
+    fn identities(system: &System) -> Vec<String> {
+        let actor = system.actor("worker").spawn(|| Idle).unwrap();
+        let selected = |path: &str| Routee::<u8>::from(system.select(path).unwrap());
+        let routees = [
+            Routee::from(&actor),
+            Routee::from(actor.contramap(|number: u8| number)),
+            selected("/user//worker"),
+            selected("/user/w?rker"),
+            Routee::from(ActorRef::from_fn(|_: u8| ())),
+            Routee::several([Routee::from(&actor), Routee::with_identity(actor.clone(), "given")]),
+        ];
+        let _group: Router<u8> = system.router("group").group_at(["../worker"]).spawn().unwrap();
+        let of_group = system.stats().routers[0].routees[0].identity.clone();
+        routees.iter().map(|routee| routee.identity().to_owned()).chain([of_group]).collect()
+    }
+
+    #[test]
+    fn a_system_without_a_node_has_paths_without_addresses() {
+        let system = System::builder("demo").build().unwrap();
+        let worker = "/user/worker";
+        let several = "(/user/worker, given)";
+        let expected = [worker, worker, worker, "/user/w?rker", "/deadLetters", several, "../worker"];
+        assert_eq!(identities(&system), expected);
+    }
+
+    #[cfg(feature = "remote")]
+    #[test]
+    fn a_system_with_a_node_has_paths_with_its_address() {
+        use crate::remote::{InProcess, Node};
+        let node = Node::new("n1").engine(InProcess::new());
+        let system = System::builder("demo").node(node).build().unwrap();
+        let worker = "pointsman://demo@n1/user/worker";
+        let expected = [
+            worker,
+            worker,
+            worker,
+            "pointsman://demo@n1/user/w?rker",
+            "/deadLetters",
+            "(pointsman://demo@n1/user/worker, given)",
+            worker,
+        ];
+        assert_eq!(identities(&system), expected);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::core::dead_letter::DeadLetterReason;
 use crate::telemetry::histogram::{DepthHistogram, Histogram};
+use crate::telemetry::link_stats::{LinkStats, NodeStats};
 use crate::telemetry::stats::{ClassStats, Stats};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -98,7 +99,8 @@ pub(crate) fn show(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
     show_classes(&stats.classes, sink)?;
     show_routers(stats, sink)?;
     show_workers(stats, sink)?;
-    show_stuck(stats, sink)
+    show_stuck(stats, sink)?;
+    stats.node.as_ref().map_or(Ok(()), |node| show_node(stats, node, sink))
 }
 
 fn show_system(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
@@ -110,8 +112,15 @@ fn show_system(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
     };
     sink.sample(&info, &[("name", &stats.system)], Value::Count(1))?;
     let ledger = &stats.ledger;
-    let sent = counter("pointsman_sent", "Messages sent: those of each outcome, and those that are queued.");
+    let sent = counter(
+        "pointsman_sent",
+        "Messages sent. They and those received are those of each outcome, those queued and those shipped.",
+    );
     sink.sample(&sent, &[], Value::Count(ledger.sent))?;
+    let received = counter("pointsman_received", "Messages that came from other nodes.");
+    sink.sample(&received, &[], Value::Count(ledger.received))?;
+    let shipped = counter("pointsman_shipped", "Messages that have left for other nodes.");
+    sink.sample(&shipped, &[], Value::Count(ledger.shipped))?;
     let messages = counter("pointsman_messages", "Messages by their outcome.");
     for (outcome, count) in [
         ("handled", ledger.handled),
@@ -354,6 +363,67 @@ fn show_stuck(stats: &Stats, sink: &mut dyn Sink) -> fmt::Result {
         .collect();
     for ((actor, class, thread), time) in stuck {
         sink.sample(&lasted, &[("actor", actor), ("class", class), ("thread", thread)], Value::Time(time))?;
+    }
+    Ok(())
+}
+
+fn show_node(stats: &Stats, node: &NodeStats, sink: &mut dyn Sink) -> fmt::Result {
+    // The classes have what waits for the actors of this system.
+    let of_actors = stats.classes.iter().map(|class| class.queued).sum();
+    let outgoing = gauge("pointsman_outgoing", "Messages that wait to leave for other nodes.");
+    sink.sample(&outgoing, &[], Value::Count(stats.ledger.queued.saturating_sub(of_actors)))?;
+    type Get = fn(&LinkStats) -> u64;
+    let families: [(Family, Get); 12] = [
+        (gauge("pointsman_link_queued", "Envelopes that wait to leave for a start of a node."), |link| {
+            link.queued
+        }),
+        (counter("pointsman_link_shipped", "Envelopes that the engine has taken for it."), |link| {
+            link.counts.shipped
+        }),
+        (counter("pointsman_link_confirmed", "Shipped envelopes that have come there."), |link| {
+            link.counts.confirmed
+        }),
+        (counter("pointsman_link_lost", "Shipped envelopes that have not come there."), |link| {
+            link.counts.lost
+        }),
+        (gauge("pointsman_link_in_doubt", "Shipped envelopes of which it has not told."), |link| {
+            link.in_doubt
+        }),
+        (counter("pointsman_link_repeated", "Batches that came there a second time, or too late."), |link| {
+            link.counts.repeated
+        }),
+        (counter("pointsman_link_received", "Envelopes that came from a start of a node."), |link| {
+            link.counts.received
+        }),
+        (
+            counter("pointsman_link_refused_control", "Watches and stops from there that were refused."),
+            |link| link.counts.refused_control,
+        ),
+        (counter("pointsman_link_lost_replies", "Replies that were lost on their way there."), |link| {
+            link.counts.lost_replies
+        }),
+        (
+            counter("pointsman_link_overdue", "Notices that did not wait for the messages before them."),
+            |link| link.counts.overdue,
+        ),
+        (counter("pointsman_link_malformed", "Frames from there that could not be read."), |link| {
+            link.counts.malformed
+        }),
+        (counter("pointsman_link_stale", "Frames of another start of either system."), |link| {
+            link.counts.stale
+        }),
+    ];
+    for (family, get) in families {
+        for link in &node.links {
+            sink.sample(&family, &[("node", &link.node), ("uid", &link.uid)], Value::Count(get(link)))?;
+        }
+    }
+    let refused = counter("pointsman_link_refused", "Envelopes from there that were refused, by the reason.");
+    for link in &node.links {
+        for (reason, count) in &link.refused {
+            let labels = [("node", &*link.node), ("uid", &*link.uid), ("reason", reason_label(*reason))];
+            sink.sample(&refused, &labels, Value::Count(*count))?;
+        }
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ pub(crate) mod families; // what exporters show
 #[cfg(all(feature = "console", not(any(pointsman_loom, pointsman_shuttle))))]
 pub(crate) mod flight_recorder; // what the workers do for a while
 pub(crate) mod histogram;
+#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nodes alone have links"))]
+pub(crate) mod link_stats;
 pub(crate) mod openmetrics;
 pub(crate) mod router_stats;
 pub(crate) mod state; // the telemetry of one system

@@ -219,6 +219,7 @@ mod tests {
     use crate::dispatch::dispatcher::DispatcherKind;
     use crate::measure::buckets::Buckets;
     use crate::path::actor_path::ActorPath;
+    use crate::telemetry::link_stats::{LinkCounts, LinkStats, NodeStats};
     use crate::telemetry::router_stats::{RouteeStats, RouterStats};
     use crate::telemetry::stats::{ClassStats, DispatcherStats, WorkerStats};
 
@@ -324,6 +325,7 @@ mod tests {
                 since: Duration::ZERO,
                 lasted: Duration::from_millis(2250),
             }],
+            node: None,
         }
     }
 
@@ -337,6 +339,30 @@ mod tests {
     fn the_page_is_the_golden_one() {
         let page = text(&stats());
         assert!(page == include_str!("openmetrics_golden.txt"), "the page is now:\n{page}");
+    }
+
+    #[test]
+    fn a_system_with_a_node_shows_its_links_behind_all_else() {
+        let mut with_node = stats();
+        with_node.ledger.queued += 2;
+        let link = |uid: &str, counts| LinkStats {
+            node: "n2".to_owned(),
+            uid: uid.to_owned(),
+            state: "up",
+            queued: 3,
+            in_doubt: 1,
+            counts,
+            refused: vec![(DeadLetterReason::Full, 4), (DeadLetterReason::NotAllowed, 1)],
+        };
+        let counts = LinkCounts { shipped: 9, confirmed: 7, lost: 1, received: 8, ..LinkCounts::default() };
+        let links = vec![link("7", counts), link("18446744073709551615", LinkCounts::default())];
+        with_node.node = Some(NodeStats { links });
+        let (without, page) = (text(&stats()), text(&with_node));
+        let shown = page.strip_prefix(without.trim_end_matches("# EOF\n")).expect("the rest is the same");
+        assert!(shown == include_str!("links_golden.txt"), "the links are now:\n{shown}");
+        let since = with_node.since(&with_node);
+        let links = &since.node.as_ref().expect("it is a node").links;
+        assert_eq!((links[0].counts.shipped, links[0].in_doubt, links[0].refused.len()), (0, 1, 0));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::dispatch::dispatcher::DispatcherKind;
 use crate::sync::{HashMap, lock};
 use crate::telemetry::actor_filter::{ClassesOfTypes, walk};
 use crate::telemetry::histogram::{DepthHistogram, Histogram};
+use crate::telemetry::link_stats::NodeStats;
 use crate::telemetry::router_stats::{RouterStats, ShownRouter};
 use crate::telemetry::state::TelemetryState;
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ const NO_ACTOR: &str = "(no actor)";
 /// The numbers of a system at a moment, as [`SystemRef::stats`] takes them.
 ///
 /// They are read one after the other while the system runs, so they need not add up; when no message is sent or handled,
-/// they do. The counts never go back from one value to the next.
+/// they do. The counts never go back from one value to the next, except for [`Ledger::shipped`] when the engine of a node gives
+/// messages back.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -80,6 +82,8 @@ pub struct Stats {
     pub stuck_reports: u64,
     /// The handlers that are stuck now.
     pub stuck: Vec<Stuck>,
+    /// Present in a system with a node.
+    pub(crate) node: Option<NodeStats>,
 }
 
 /// The actors of a [class](crate::AnyActorRef::class).
@@ -239,6 +243,8 @@ impl SystemRef {
         shown.sequence += 1;
         let sequence = shown.sequence;
         drop(shown);
+        // What waits to leave for other nodes, and what has left.
+        core.extensions.each(|feature| feature.add_to_ledger(&mut ledger));
         Stats {
             system: self.name().to_owned(),
             sequence,
@@ -255,6 +261,7 @@ impl SystemRef {
             dispatchers,
             stuck_reports: state.watchdog.reported(),
             stuck: state.watchdog.stuck(),
+            node: core.extensions.stats(),
         }
     }
 }
@@ -316,6 +323,9 @@ impl Stats {
         ] {
             *count = count.saturating_sub(before);
         }
+        if let (Some(node), Some(before)) = (&self.node, &before.node) {
+            stats.node = Some(node.since(before));
+        }
         for class in &mut stats.classes {
             let Some(known) = before.class(&class.name) else { continue };
             class.ended = class.ended.saturating_sub(known.ended);
@@ -374,6 +384,8 @@ fn ledger_since(now: &Ledger, before: &Ledger) -> Ledger {
         (&mut ledger.handed_back, before.handed_back),
         (&mut ledger.dropped, before.dropped),
         (&mut ledger.skipped, before.skipped),
+        (&mut ledger.shipped, before.shipped),
+        (&mut ledger.received, before.received),
         (&mut ledger.ticked, before.ticked),
     ] {
         *count = count.saturating_sub(before);

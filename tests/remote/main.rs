@@ -9,5 +9,6 @@ mod network;
 mod refs;
 #[cfg(feature = "macros")]
 mod routers;
+mod statistics;
 mod third;
 mod watch;

@@ -4,8 +4,8 @@ use crate::network::{LONG, Network, TestNode, link, wait_until};
 use pointsman::prelude::*;
 use pointsman::remote::{Node, Policy, Wire};
 use pointsman::routing::{
-    Broadcast, ConsistentHashing, KeySink, RoundRobin, RouterPlan, RoutingLogic, ScatterGatherFirstCompleted,
-    SmallestMailbox, TailChopping,
+    Broadcast, ConsistentHashing, KeySink, RoundRobin, Routee, RouterPlan, RoutingLogic,
+    ScatterGatherFirstCompleted, SmallestMailbox, TailChopping,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -211,4 +211,67 @@ fn the_routees_of_a_node_that_is_gone_leave() {
     (0..20).for_each(|number| router.tell(Job::Note(number)));
     let notes = all.notes(20);
     assert_eq!(notes.iter().map(Vec::len).collect::<Vec<_>>(), [10, 0, 10]);
+}
+
+/// Sends a note of each key to a router, and returns the owners: for each worker its keys, in order.
+fn owners(all: &Three, router: &Router<Job>, keys: u32) -> Vec<Vec<u32>> {
+    (0..keys).for_each(|key| router.tell(Job::Note(key)));
+    let mut notes = all.notes(keys as usize);
+    notes.iter_mut().for_each(|notes| notes.sort_unstable());
+    notes
+}
+
+#[test]
+fn all_nodes_draw_one_ring_and_a_lost_routee_moves_its_own_keys_alone() {
+    const KEYS: u32 = 500;
+    let all = three(false);
+    let [n1, n2, n3] = [&all.nodes[0], &all.nodes[1], &all.nodes[2]];
+    link(n2, n3);
+    let path = |node: &str| format!("pointsman://demo@{node}/user/worker");
+    let by_reference = |at: &TestNode, of: &str| -> Routee<Job> {
+        at.resolve::<Job>(&path(of), LONG).wait().expect("it is there").into()
+    };
+    let by_path =
+        |at: &TestNode, path: &str| -> Routee<Job> { at.select(path).expect("a sound path").into() };
+    // Each list begins with another node. The routee of the second node is the one at the index that goes.
+    let lists = [
+        (n1, [by_reference(n1, "n1"), by_reference(n1, "n2"), by_path(n1, &path("n3"))], 1),
+        (n2, [by_path(n2, "/user/worker"), by_reference(n2, "n3"), by_reference(n2, "n1")], 0),
+        (n3, [by_path(n3, &path("n3")), by_path(n3, &path("n1")), by_reference(n3, "n2")], 2),
+    ];
+    let by_number = |job: &Job, key: &mut KeySink| {
+        if let Job::Note(number) = job {
+            key.feed(number);
+        }
+    };
+    let routers: Vec<(Router<Job>, Routee<Job>)> = lists
+        .into_iter()
+        .map(|(node, list, lost)| {
+            let lost = list[lost].clone();
+            assert_eq!(lost.identity(), path("n2"));
+            let plan = node.router("ring").group_of(list).logic(ConsistentHashing::by(by_number));
+            (plan.spawn().expect("a sound plan"), lost)
+        })
+        .collect();
+    // A group by paths, which are relative, from the root, and whole.
+    let written = ["../worker", &path("n1"), &path("n2")];
+    let plan = n3.router("paths").group_at(written).logic(ConsistentHashing::by(by_number));
+    let of_paths: Router<Job> = plan.spawn().expect("a sound plan");
+    let before = owners(&all, &routers[0].0, KEYS);
+    assert!(before.iter().all(|keys| !keys.is_empty()), "each node has keys: {before:?}");
+    assert_eq!(owners(&all, &of_paths, KEYS), before);
+    for (router, _) in &routers {
+        assert_eq!(owners(&all, router, KEYS), before);
+    }
+    let mut after: Option<Vec<Vec<u32>>> = None;
+    for (router, lost) in &routers {
+        assert!(router.remove(lost.clone()).expect("the router lives"), "it was in the list");
+        let owners = owners(&all, router, KEYS);
+        assert!(owners[1].is_empty());
+        for kept in [0, 2] {
+            assert!(before[kept].iter().all(|key| owners[kept].contains(key)), "a key of another has moved");
+        }
+        assert_eq!(*after.get_or_insert_with(|| owners.clone()), owners);
+    }
+    all.end();
 }

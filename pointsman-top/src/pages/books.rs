@@ -52,20 +52,26 @@ pub fn lines(model: &Model, width: u16) -> Vec<Line<'static>> {
     let verdict = if balance == 0 { "in balance" } else { "on their way while the snapshot was taken" };
     let mut balanced = entry("balance", format::signed(balance), None, Style::new());
     balanced.push_span(Span::styled(format!("  {verdict}"), style::QUIET));
-    let mut lines = vec![
-        heading("messages"),
-        counted("sent", |snapshot| snapshot.ledger.sent),
+    // Only nodes have these.
+    let of_nodes =
+        |name: &str, count: fn(&Snapshot) -> u64| (count(snapshot) > 0).then(|| counted(name, count));
+    let mut lines = vec![heading("messages"), counted("sent", |snapshot| snapshot.ledger.sent)];
+    lines.extend(of_nodes("+ received", |snapshot| snapshot.ledger.received));
+    lines.extend([
         trend(counted("= handled", |snapshot| snapshot.ledger.handled), &model.handled),
         warned("+ dead-lettered", |snapshot| snapshot.ledger.dead_lettered),
         counted("+ handed back", |snapshot| snapshot.ledger.handed_back),
         warned("+ dropped", |snapshot| snapshot.ledger.dropped),
         counted("+ skipped", |snapshot| snapshot.ledger.skipped),
         trend(entry("+ queued", format::count(ledger.queued), None, Style::new()), &model.queued),
+    ]);
+    lines.extend(of_nodes("+ shipped", |snapshot| snapshot.ledger.shipped));
+    lines.extend([
         balanced,
         counted("timer ticks", |snapshot| snapshot.ledger.ticked),
         Line::default(),
         heading("dead letters by reason"),
-    ];
+    ]);
     for (reason, count) in snapshot.dead_letters.iter().filter(|(_, count)| **count > 0) {
         let rate = model.rate(|snapshot| snapshot.dead_letters.get(reason).copied().unwrap_or(0));
         lines.push(entry(&reason.replace('_', " "), format::count(*count), rate, style::WARN));

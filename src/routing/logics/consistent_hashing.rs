@@ -24,8 +24,8 @@ use std::sync::Arc as StdArc;
 /// it must.
 ///
 /// The key is hashed by xxh3-64 over a fixed encoding ([`HashKey`]); routees own the arcs of a ring, each with
-/// [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its path. So every machine and every build
-/// finds the same owner. When the owner has stopped, the next living routee on the ring gets the message. A routee that
+/// [`virtual_nodes`](ConsistentHashing::virtual_nodes) points made from its [identity](Routee::identity). So every machine and
+/// every build finds the same owner, and so do all nodes whose routers have the same routees. When the owner has stopped, the next living routee on the ring gets the message. A routee that
 /// is listed twice counts once.
 ///
 /// ```
