@@ -1118,7 +1118,7 @@ impl Hub {
         let living =
             inner.peers.values().flat_map(|peer| peer.links.values().map(|link| (link, peer.is_suspect)));
         let last: BTreeMap<(&str, u64), _> =
-            ended.chain(living).map(|shown| ((shown.0.peer.as_str(), shown.0.uid), shown)).collect();
+            ended.chain(living).map(|shown| ((shown.0.peer.as_str(), shown.0.uid()), shown)).collect();
         let links = last.into_values().map(|(link, is_suspect)| link.report(is_suspect).into()).collect();
         NodeStats { links }
     }
@@ -1172,11 +1172,6 @@ impl Hub {
             inner.has_ended = true;
             for peer in std::mem::take(&mut inner.peers).into_values() {
                 peer.links.into_values().for_each(|link| Self::end_link(inner, link));
-                // A message that waits for a node of which nothing has come is a dead letter.
-                let waiting = peer.waiting;
-                inner.after.push_back(Box::new(move |_| {
-                    waiting.into_iter().for_each(|waiter| quietly(|| waiter(None)));
-                }));
             }
         });
         self.count_returned();
