@@ -5,10 +5,10 @@
 
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
-use crate::remote::detector::DetectorSettings;
+use crate::remote::detector::{DetectorError, DetectorSettings, check_down_after};
 use crate::remote::limits::Limits;
 use crate::remote::on_quarantine::OnQuarantine;
-use crate::remote::policy::{Policy, is_role};
+use crate::remote::policy::{Policy, ROLES_MAX, is_role};
 use std::time::Duration;
 
 /// The settings of a node.
@@ -85,31 +85,19 @@ impl DetectorKeys {
     }
 
     fn check_values(&self) -> Result<(), (&'static str, String)> {
-        let DetectorSettings { heartbeat, threshold, .. } =
-            self.settings(AssociationSettings::default()).detector;
-        let least = Duration::from_millis(10);
-        if heartbeat < least {
-            return Err(("heartbeat", format!("it is {heartbeat:?}: must be at least {least:?}")));
-        }
-        if !(threshold > 0.0 && threshold <= 300.0) {
-            return Err((
-                "threshold",
-                format!("it is {threshold}: must be a number above 0, and at most 300"),
-            ));
-        }
-        Ok(())
+        let fault = |error: DetectorError| {
+            (error.key(), format!("it is {}: must be {}", error.value(), error.bounds()))
+        };
+        self.settings(AssociationSettings::default()).detector.check().map_err(fault)
     }
 
     fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_values()?;
         let AssociationSettings { detector, down_after } = self.settings(AssociationSettings::default());
-        let heartbeat = detector.heartbeat;
-        if down_after < heartbeat {
+        check_down_after(down_after, detector.heartbeat).map_err(|error| {
             let key = if self.down_after.is_some() { "down-after" } else { "heartbeat" };
-            let fault = format!("down-after is {down_after:?}: must be at least heartbeat, {heartbeat:?}");
-            return Err((key, fault));
-        }
-        Ok(())
+            (key, format!("down-after is {}: must be {}", error.value(), error.bounds()))
+        })
     }
 }
 
@@ -133,6 +121,12 @@ impl RemoteSettings {
         }
         if let Some(role) = self.roles.iter().flatten().find(|role| !is_role(role)) {
             return Err(("roles".to_owned(), format!("one is {role:?}: must be {ROLE_NAME}")));
+        }
+        if let Some(roles) = self.roles.as_ref().filter(|roles| roles.len() > ROLES_MAX) {
+            return Err((
+                "roles".to_owned(),
+                format!("there are {}: must be at most {ROLES_MAX}", roles.len()),
+            ));
         }
         match self.lanes {
             Some(lanes) if !(1..=LANES_MAX).contains(&lanes) => {
@@ -392,6 +386,7 @@ mod tests {
 
     #[test]
     fn wrong_keys_and_values_are_named() {
+        let too_many_roles = format!("[remote]\nroles = [{}]", "\"a\", ".repeat(65));
         for (text, key, value) in [
             ("[remote]\nnodes = 1", "remote.nodes", "unknown field `nodes`"),
             ("[remote]\nnode = \"n.1\"", "remote.node", "\"n.1\""),
@@ -407,6 +402,26 @@ mod tests {
             ("[remote.detector]\nthreshold = 0.0", "remote.detector.threshold", "it is 0"),
             ("[remote.detector]\nthreshold = nan", "remote.detector.threshold", "NaN"),
             ("[remote.detector]\nthreshold = 300.1", "remote.detector.threshold", "300.1"),
+            (
+                "[remote.detector]\nthreshold = -0.5",
+                "remote.detector.threshold",
+                "it is -0.5: must be a number",
+            ),
+            ("[remote.detector]\nheartbeat = \"0s\"", "remote.detector.heartbeat", "at least 10ms"),
+            ("[remote.detector]\nheartbeat = \"25h\"", "remote.detector.heartbeat", "at most 86400s"),
+            (
+                "[remote.detector]\nacceptable-pause = \"0s\"",
+                "remote.detector.acceptable-pause",
+                "at least 1ms",
+            ),
+            ("[remote.detector]\nacceptable-pause = \"25h\"", "remote.detector.acceptable-pause", "86400s"),
+            (
+                "[remote.detector]\ndown-after = \"0s\"",
+                "remote.detector.down-after",
+                "at least heartbeat, 1s",
+            ),
+            ("[remote.detector]\ndown-after = \"25h\"", "remote.detector.down-after", "at most 86400s"),
+            (&too_many_roles, "remote.roles", "there are 65: must be at most 64"),
             ("[remote.detector]\ndown-after = \"999ms\"", "remote.detector.down-after", "999ms"),
             ("[remote.detector]\nheartbeat = \"11s\"", "remote.detector.heartbeat", "10s"),
             ("[remote.detector]\npause = \"1s\"", "remote.detector.pause", "unknown field"),
@@ -449,6 +464,7 @@ mod tests {
             (RemoteSettings { node: bad(), ..defaults() }, "node"),
             (RemoteSettings { cluster: bad(), ..defaults() }, "cluster"),
             (RemoteSettings { roles: bad().map(|role| vec![role]), ..defaults() }, "roles"),
+            (RemoteSettings { roles: Some(vec!["a".to_owned(); 65]), ..defaults() }, "roles"),
             (RemoteSettings { lanes: Some(0), ..defaults() }, "lanes"),
             (RemoteSettings { lanes: Some(17), ..defaults() }, "lanes"),
             (RemoteSettings { limits: Limits::new().depth(0), ..defaults() }, "limits.depth"),
@@ -457,5 +473,7 @@ mod tests {
             assert_eq!(fault(settings), Err(key.to_owned()));
         }
         assert_eq!(fault(RemoteSettings { lanes: Some(16), ..defaults() }), Ok(()));
+        let roles = Some(vec!["a".to_owned(); 64]);
+        assert_eq!(fault(RemoteSettings { roles, ..defaults() }), Ok(()));
     }
 }
