@@ -3,9 +3,11 @@
 
 mod books;
 mod find;
+mod forwards;
 mod links;
 mod network;
 mod refs;
 #[cfg(feature = "macros")]
 mod routers;
+mod upgrades;
 mod watch;
