@@ -3,8 +3,87 @@
 //! This is the phi accrual detector of Hayashibara and others, with Akka's approximation of the normal distribution. `phi` is
 //! minus the decimal logarithm of the probability that a heartbeat comes later than now: with phi 10, one in 10^10.
 
+use crate::util::debug_by_display::debug_by_display;
 use std::collections::VecDeque;
+use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// The intervals between heartbeats that can be set.
+const HEARTBEATS: RangeInclusive<Duration> = Duration::from_millis(10)..=TIME_MAX;
+
+/// The longest time that can be set.
+const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The greatest threshold. The probabilities beyond are as good as 0.
+const THRESHOLD_MAX: f64 = 300.0;
+
+/// The greatest window: each look at a peer adds up all intervals in it.
+const WINDOW_MAX: usize = 10_000;
+
+/// A setting of the failure detector was given a value that it cannot have.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DetectorError {
+    key: &'static str,
+    value: String,
+    bounds: String,
+}
+
+impl DetectorError {
+    fn new(key: &'static str, value: impl fmt::Debug, bounds: String) -> Self {
+        Self { key, value: format!("{value:?}"), bounds }
+    }
+
+    /// Returns the key of the setting below `[remote.detector]`, which is its name with hyphens.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// Returns the value that was given, as text.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Returns the values that the setting can have, as text.
+    pub fn bounds(&self) -> &str {
+        &self.bounds
+    }
+}
+
+impl fmt::Display for DetectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, bounds } = self;
+        write!(f, "the setting {key} of the detector is {value}: must be {bounds}")
+    }
+}
+
+impl std::error::Error for DetectorError {}
+
+debug_by_display! { DetectorError }
+
+/// Checks that a time is within these bounds.
+fn check_time(
+    key: &'static str,
+    time: Duration,
+    bounds: RangeInclusive<Duration>,
+) -> Result<(), DetectorError> {
+    let (least, most) = (bounds.start(), bounds.end());
+    match bounds.contains(&time) {
+        true => Ok(()),
+        false => Err(DetectorError::new(key, time, format!("at least {least:?}, and at most {most:?}"))),
+    }
+}
+
+/// Checks the time between a suspicion and the end of a node.
+pub(crate) fn check_down_after(down_after: Duration, heartbeat: Duration) -> Result<(), DetectorError> {
+    match (heartbeat..=TIME_MAX).contains(&down_after) {
+        true => Ok(()),
+        false => {
+            let bounds = format!("at least heartbeat, {heartbeat:?}, and at most {TIME_MAX:?}");
+            Err(DetectorError::new("down-after", down_after, bounds))
+        }
+    }
+}
 
 /// The settings by which a silent node is suspected: see [`Node::detector`](crate::remote::Node::detector).
 ///
@@ -16,6 +95,12 @@ use std::time::Duration;
 /// use std::time::Duration;
 ///
 /// let far_away = DetectorSettings::new().acceptable_pause(Duration::from_secs(10)).threshold(12.0);
+/// assert!(far_away.check().is_ok());
+/// let error = far_away.threshold(f64::NAN).check().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the setting threshold of the detector is NaN: must be a number above 0, and at most 300"
+/// );
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[must_use = "settings have no effect before a node has them"]
@@ -33,34 +118,58 @@ impl DetectorSettings {
         Self::default()
     }
 
-    /// Sets the interval at which heartbeats are sent; 1 s by default. All nodes of a cluster have the same.
+    /// Sets the interval at which heartbeats are sent, 10 ms to a day; 1 s by default. All nodes of a cluster have the same.
     pub fn heartbeat(mut self, interval: Duration) -> Self {
         self.heartbeat = interval;
         self
     }
 
-    /// Sets the silence that is always accepted, beyond the mean interval; 3 s by default.
+    /// Sets the silence that is always accepted, beyond the mean interval, 1 ms to a day; 3 s by default.
     pub fn acceptable_pause(mut self, pause: Duration) -> Self {
         self.acceptable_pause = pause;
         self
     }
 
-    /// Sets how unlikely a further heartbeat must be, as the exponent of 1/10; 10 by default.
+    /// Sets how unlikely a further heartbeat must be, as the exponent of 1/10, above 0 and at most 300; 10 by default.
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// Sets the least deviation that is reckoned with, for heartbeats that come very regularly; 100 ms by default.
+    /// Sets the least deviation that is reckoned with, for heartbeats that come very regularly, 1 ms to a day; 100 ms by
+    /// default.
     pub fn least_deviation(mut self, deviation: Duration) -> Self {
         self.least_deviation = deviation;
         self
     }
 
-    /// Sets the number of intervals that are remembered; 200 by default.
+    /// Sets the number of intervals that are remembered, 1 to 10,000; 200 by default.
     pub fn window(mut self, intervals: usize) -> Self {
         self.window = intervals;
         self
+    }
+
+    /// Checks that each setting is within its bounds. A node with other settings does not start.
+    ///
+    /// # Errors
+    ///
+    /// [`DetectorError`] names the first setting that is not, its value and the bounds.
+    pub fn check(&self) -> Result<(), DetectorError> {
+        let Self { heartbeat, acceptable_pause, threshold, least_deviation, window } = *self;
+        let times = || Duration::from_millis(1)..=TIME_MAX;
+        check_time("heartbeat", heartbeat, HEARTBEATS)?;
+        check_time("acceptable-pause", acceptable_pause, times())?;
+        check_time("least-deviation", least_deviation, times())?;
+        // NaN is neither.
+        if !(threshold > 0.0 && threshold <= THRESHOLD_MAX) {
+            let bounds = format!("a number above 0, and at most {THRESHOLD_MAX}");
+            return Err(DetectorError::new("threshold", threshold, bounds));
+        }
+        if !(1..=WINDOW_MAX).contains(&window) {
+            let bounds = format!("a whole number from 1 to {WINDOW_MAX}");
+            return Err(DetectorError::new("window", window, bounds));
+        }
+        Ok(())
     }
 }
 
@@ -156,6 +265,52 @@ mod tests {
 
     fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn settings_have_bounds_and_the_error_names_them() {
+        let ok = DetectorSettings::new;
+        let day = Duration::from_secs(86_400);
+        for settings in [
+            ok(),
+            ok().heartbeat(millis(10)).acceptable_pause(millis(1)).least_deviation(millis(1)),
+            ok().heartbeat(day).acceptable_pause(day).least_deviation(day),
+            ok().threshold(f64::MIN_POSITIVE).window(1),
+            ok().threshold(300.0).window(10_000),
+        ] {
+            assert_eq!(settings.check(), Ok(()), "{settings:?}");
+        }
+        let beyond = day + Duration::from_nanos(1);
+        for (settings, key, value) in [
+            (ok().heartbeat(Duration::ZERO), "heartbeat", "0ns"),
+            (ok().heartbeat(millis(9)), "heartbeat", "9ms"),
+            (ok().heartbeat(beyond), "heartbeat", "86400.000000001s"),
+            (ok().acceptable_pause(Duration::ZERO), "acceptable-pause", "0ns"),
+            (ok().acceptable_pause(Duration::MAX), "acceptable-pause", "18446744073709551615.999999999s"),
+            (ok().least_deviation(Duration::ZERO), "least-deviation", "0ns"),
+            (ok().least_deviation(beyond), "least-deviation", "86400.000000001s"),
+            (ok().threshold(f64::NAN), "threshold", "NaN"),
+            (ok().threshold(0.0), "threshold", "0.0"),
+            (ok().threshold(-1.0), "threshold", "-1.0"),
+            (ok().threshold(f64::INFINITY), "threshold", "inf"),
+            (ok().threshold(300.5), "threshold", "300.5"),
+            (ok().window(0), "window", "0"),
+            (ok().window(10_001), "window", "10001"),
+        ] {
+            let error = settings.check().unwrap_err();
+            assert_eq!((error.key(), error.value()), (key, value));
+            let text = error.to_string();
+            assert!(text.contains(key) && text.contains(value) && text.contains(error.bounds()), "{text}");
+        }
+        assert_eq!(check_down_after(millis(10), millis(10)), Ok(()));
+        assert_eq!(check_down_after(day, millis(10)), Ok(()));
+        for down_after in [Duration::ZERO, millis(9), beyond, Duration::MAX] {
+            let error = check_down_after(down_after, millis(10)).unwrap_err();
+            assert_eq!(
+                (error.key(), error.bounds()),
+                ("down-after", "at least heartbeat, 10ms, and at most 86400s")
+            );
+        }
     }
 
     #[test]

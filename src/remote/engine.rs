@@ -15,6 +15,57 @@ use std::time::Duration;
 /// - the name of the sender that it tells with a frame is the one that the fabric vouches for, not one that the frame claims;
 /// - it calls [`Inbound`] from threads of its own, **never from inside** [`start`](Self::start), [`Fabric::publish`],
 ///   [`Fabric::wants_out`] or [`Fabric::set_uid`]: the caller holds locks that `Inbound` takes, so the call would wait for itself.
+///
+/// An engine that tells the length of each frame, and carries none:
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::remote::{Channel, Engine, EngineError, Fabric, Identity, Inbound, Node, NotNow, PeerOutbox};
+/// use std::sync::{Arc, Mutex, mpsc::Sender};
+/// use std::thread::{self, JoinHandle};
+/// use std::time::Duration;
+///
+/// struct Lengths(Sender<usize>);
+///
+/// struct Started {
+///     lengths: Mutex<Sender<usize>>,
+///     thread: Mutex<Option<JoinHandle<()>>>,
+/// }
+///
+/// impl Engine for Lengths {
+///     fn start(
+///         self: Box<Self>,
+///         _node: &Identity,
+///         inbound: Arc<dyn Inbound>,
+///     ) -> Result<Arc<dyn Fabric>, EngineError> {
+///         let thread = thread::spawn(move || inbound.up(1 << 20)); // not from inside `start`
+///         Ok(Arc::new(Started { lengths: Mutex::new(self.0), thread: Mutex::new(Some(thread)) }))
+///     }
+/// }
+///
+/// impl Fabric for Started {
+///     fn publish(&self, _to: Channel<'_>, frame: Vec<u8>) -> Result<(), NotNow> {
+///         let lengths = self.lengths.lock().map_err(|_| NotNow)?;
+///         lengths.send(frame.len()).map_err(|_| NotNow)
+///     }
+///     fn wants_out(&self, _outbox: &PeerOutbox) {} // batches stay: there is no node to write them to
+///     fn set_uid(&self, _uid: u64) {}
+///     fn stop(&self, _by: Duration) {
+///         // Afterwards `Inbound` is not called any more.
+///         let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+///         let _ = thread.map(JoinHandle::join);
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (sender, lengths) = std::sync::mpsc::channel();
+/// let system = System::builder("shop").node(Node::new("n1").engine(Lengths(sender))).build()?;
+/// system.remote().expect("a node was described").connect("n2");
+/// assert!(lengths.recv()? > 0); // a heartbeat, or the greeting
+/// system.shutdown(Duration::from_secs(10))?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Engine: Send + 'static {
     /// Takes the settings that the configuration of the system has for an engine: the section `[remote.<section>]` (`nats`), as
     /// TOML without its head. They come before those that the code gives. Called before [`start`](Self::start), if the

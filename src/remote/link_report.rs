@@ -5,8 +5,46 @@ use crate::telemetry::link_stats::{LinkCounts, LinkStats};
 
 /// The account of the link between this start of the system and one start of a peer.
 ///
-/// It counts envelopes: messages, replies, refusals, pills and requests for references. Of those that this node has sent, `shipped = confirmed + lost + in_doubt` at any quiet moment. While the link lives,
-/// `in_doubt` is what is under way, or not told of yet; when the link has ended, it is final.
+/// It counts envelopes: messages, replies, refusals, pills and requests for references. Of those that this node has sent,
+/// `shipped = confirmed + lost + in_doubt` at any quiet moment. While the link lives, `in_doubt` is what is under way, or not
+/// told of yet; when the link has ended, it is final.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::remote::{InProcess, LinkState, Node, Policy};
+/// use std::time::Duration;
+///
+/// struct Printer(std::sync::mpsc::Sender<String>);
+/// impl Actor for Printer {
+///     type Message = String;
+///     fn receive(&mut self, text: String, _: &mut Context<String>) -> HandlerResult {
+///         self.0.send(text)?;
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let network = InProcess::new();
+/// let n1 = System::builder("shop").node(Node::new("n1").engine(network.clone())).build()?;
+/// let policy = Policy::closed().allow_path("/user/printer");
+/// let node = Node::new("n2").engine(network).message::<String>().policy(policy);
+/// let n2 = System::builder("shop").node(node).build()?;
+/// let (sender, printed) = std::sync::mpsc::channel();
+/// n2.actor("printer").spawn(move || Printer(sender.clone()))?;
+/// let within = Duration::from_secs(10);
+/// let printer = n1.resolve::<String>("pointsman://shop@n2/user/printer", within).wait()?;
+/// printer.tell("over the hills");
+/// assert_eq!(printed.recv()?, "over the hills");
+///
+/// let remote = n1.remote().expect("a node was described");
+/// n1.shutdown(within)?; // waits until n2 has confirmed all
+/// let link = &remote.links()[0];
+/// assert_eq!((link.node.as_str(), link.state), ("n2", LinkState::Ended));
+/// // The request for the reference, and the message.
+/// assert_eq!((link.shipped, link.confirmed, link.lost, link.in_doubt), (2, 2, 0, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkReport {

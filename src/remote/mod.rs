@@ -47,7 +47,7 @@ pub(crate) mod guarded_deserializer; // budgets for nesting and elements
 #[cfg(feature = "remote")]
 pub(crate) mod codec; // messages to bytes and back
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "groups by path are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "messages without their type are encoded by tests alone"))]
 pub(crate) mod registry; // the types that a node knows
 #[cfg(feature = "remote")]
 pub(crate) mod uid; // the number of one start of a system
@@ -74,7 +74,7 @@ pub(crate) mod association; // greeting, suspicion, quarantine and a new beginni
 #[cfg(feature = "remote")]
 pub(crate) mod limits; // what a node takes in, keeps and sends at most
 #[cfg(feature = "remote")]
-#[cfg_attr(not(test), expect(dead_code, reason = "watches and deployments are not built yet"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "notices come in without a question to the policy"))]
 pub(crate) mod policy; // what may come in, from which peers
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "references are not counted yet"))]
 pub(crate) mod far_table; // the references to actors of a peer, each once
@@ -157,7 +157,7 @@ pub(crate) mod settings; // the settings of a node, and their keys in a file
 #[cfg(feature = "remote")]
 pub use crate::remote::deploy::Deploy;
 #[cfg(feature = "remote")]
-pub use crate::remote::detector::DetectorSettings;
+pub use crate::remote::detector::{DetectorError, DetectorSettings};
 #[cfg(feature = "remote")]
 pub use crate::remote::engine::{
     Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,

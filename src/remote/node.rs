@@ -4,7 +4,7 @@ use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::control_message::ROLES_MAX;
 use crate::remote::deploy::Deploy;
-use crate::remote::detector::DetectorSettings;
+use crate::remote::detector::{DetectorError, DetectorSettings, check_down_after};
 use crate::remote::engine::{Engine, EngineError};
 use crate::remote::factories::{Factories, FactoryError};
 use crate::remote::hub_settings::{HubSettings, NodeName};
@@ -114,13 +114,22 @@ impl Node {
         self
     }
 
-    /// Adds roles of this node, by which the policies of other nodes know it.
+    /// Adds roles of this node, by which the [rules](Policy::rule) of other nodes know it. A role is said by the node itself,
+    /// and nothing vouches for it.
+    ///
+    /// A role has 1 to 64 ASCII letters, digits, `.`, `_`, `:` and `-`, the first of them a letter or digit. A node has at
+    /// most 128 roles. Other roles, and more of them, are an error when the system is
+    /// [built](crate::SystemBuilder::build).
     pub fn roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.roles.extend(roles.into_iter().map(Into::into));
         self
     }
 
     /// Registers a type of message: it may come in, and go to actors that are found by a path.
+    ///
+    /// Two versions of a name are two types, and a node may register both. A type that was registered before, a second type
+    /// with the same [name and version](Wire), and a name that no type can have are errors when the system is
+    /// [built](crate::SystemBuilder::build).
     pub fn message<M: Wire>(mut self) -> Self {
         if let Err(error) = self.registry.register::<M>() {
             self.register_error.get_or_insert(error);
@@ -154,13 +163,16 @@ impl Node {
         self
     }
 
-    /// Sets when a silent node is suspected.
+    /// Sets when a silent node is suspected. Settings that [cannot be](DetectorSettings::check) are an error when the system is
+    /// [built](crate::SystemBuilder::build).
     pub fn detector(mut self, detector: DetectorSettings) -> Self {
         self.association.detector = detector;
         self
     }
 
-    /// Sets how long a node is suspected before it is declared down; 10 s by default.
+    /// Sets how long a node is suspected before it is declared down; 10 s by default. A time shorter than the
+    /// [heartbeat](DetectorSettings::heartbeat), or longer than a day, is an error when the system is
+    /// [built](crate::SystemBuilder::build).
     pub fn down_after(mut self, time: Duration) -> Self {
         self.association.down_after = time;
         self
@@ -173,7 +185,8 @@ impl Node {
     }
 
     /// Sets the number of lanes to each peer, 1 to 16; by default as many as cores, and at most 4. Messages to one actor share a
-    /// lane, and lanes are decoded side by side.
+    /// lane, and lanes are decoded side by side. More than 16 lanes are an error when the system is
+    /// [built](crate::SystemBuilder::build).
     pub fn lanes(mut self, lanes: NonZeroU8) -> Self {
         self.lanes = lanes.get();
         self
@@ -233,9 +246,9 @@ impl Node {
         if self.lanes > LANES_MAX {
             return Err(NodeError::Lanes { lanes: self.lanes });
         }
-        if association.detector.heartbeat.is_zero() {
-            return Err(NodeError::Heartbeat);
-        }
+        association.detector.check().map_err(NodeError::Detector)?;
+        check_down_after(association.down_after, association.detector.heartbeat)
+            .map_err(NodeError::Detector)?;
         if let Some(error) = self.register_error {
             return Err(NodeError::Message(Box::new(error)));
         }
@@ -303,8 +316,8 @@ pub enum NodeError {
         /// The number of lanes.
         lanes: u8,
     },
-    /// The interval between heartbeats is zero.
-    Heartbeat,
+    /// A setting of the failure detector has a value that it cannot have.
+    Detector(DetectorError),
     /// A type of message cannot be registered.
     Message(Box<dyn Error + Send + Sync>),
     /// A factory cannot be registered.
@@ -334,7 +347,7 @@ impl fmt::Display for NodeError {
             ),
             NodeError::Roles { count } => write!(f, "{count} roles: must be at most {ROLES_MAX}"),
             NodeError::Lanes { lanes } => write!(f, "{lanes} lanes: must be at most {LANES_MAX}"),
-            NodeError::Heartbeat => f.write_str("the heartbeat is 0: give an interval"),
+            NodeError::Detector(error) => error.fmt(f),
             NodeError::Message(error) | NodeError::Factory(error) => error.fmt(f),
             NodeError::Limits(error) => error.fmt(f),
             NodeError::Policy(error) => error.fmt(f),
@@ -349,6 +362,7 @@ impl fmt::Display for NodeError {
 impl Error for NodeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            NodeError::Detector(error) => Some(error),
             NodeError::Message(error) | NodeError::Factory(error) => Some(&**error),
             NodeError::Limits(error) => Some(error),
             NodeError::Policy(error) => Some(error),

@@ -1,8 +1,14 @@
 //! The events of a node, for the event stream of its system.
 
 use crate::remote::association::{EndReason, Refusal};
+use std::fmt;
 
 /// An event of this system's node, on the [event stream](crate::SystemRef::events).
+///
+/// Functions that [subscribe](crate::events::EventStream::on) run on the thread that has brought the event: a thread of the
+/// engine, the timer thread, or the thread that has called the node. They must not block. While such a function runs, the
+/// node takes no frame from that thread, and its heartbeats may be late. A function that has more to do sends the event to
+/// an actor, or subscribes the actor itself.
 ///
 /// ```
 /// use pointsman::prelude::*;
@@ -114,7 +120,14 @@ impl From<EndReason> for DownReason {
     }
 }
 
-/// The cause of a refusal.
+/// The cause of a refusal. As text it says what to do.
+///
+/// ```
+/// use pointsman::remote::RefusalReason;
+///
+/// let text = RefusalReason::Cluster.to_string();
+/// assert_eq!(text, "it is of another cluster: give both nodes the same name by `Node::cluster`");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalReason {
@@ -128,8 +141,28 @@ pub enum RefusalReason {
     OwnName,
     /// Another living system has the name of this node.
     DuplicateName,
-    /// It could not read the greeting.
+    /// The greeting has a value that it cannot use.
     Invalid,
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "it is of another cluster: give both nodes the same name by `Node::cluster`",
+            Self::System => "its system has another name: give both systems the same name by `System::builder`",
+            Self::Protocol => {
+                "it speaks no version of the protocol that this node speaks: upgrade the node with the older crate"
+            }
+            Self::OwnName => "it has the name of this node: give each node a name of its own by `Node::new`",
+            Self::DuplicateName => {
+                "another living system has the name of this node: end that system, or give this node another name by \
+                 `Node::new`"
+            }
+            Self::Invalid => {
+                "it cannot use a value in the greeting of this node: upgrade the node with the older crate"
+            }
+        })
+    }
 }
 
 impl From<Refusal> for RefusalReason {

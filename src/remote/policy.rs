@@ -261,6 +261,10 @@ impl Policy {
 
     /// Makes another policy hold for some peers: the name of a node, or `role:` and a role. The first rule that has a peer holds
     /// for it, and if none has, this policy itself.
+    ///
+    /// The engine vouches for the name of a peer: over NATS the permissions of the server do. A peer says its own roles,
+    /// and nothing vouches for them, so a rule for a role holds for any member of the cluster that claims the role. A rule
+    /// that allows more than the policy around it is best given to names.
     pub fn rule(mut self, peers: &str, policy: Policy) -> Self {
         let checked = match (Peers::parse(peers), policy.error) {
             (Ok(_), None) if !policy.rules.is_empty() => {

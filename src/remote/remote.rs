@@ -3,6 +3,7 @@
 use crate::core::extensions::Extension;
 use crate::core::ledger::Ledger;
 use crate::core::system::{SystemCore, SystemRef};
+use crate::path::address::is_node_name;
 use crate::remote::engine::Identity;
 use crate::remote::far_identify::identify_at;
 use crate::remote::hub::{Hub, HubInbound};
@@ -14,6 +15,34 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The node of a system, by [`SystemRef::remote`](crate::SystemRef::remote). A clone is a handle to the same node.
+///
+/// ```
+/// use pointsman::prelude::*;
+/// use pointsman::remote::{InProcess, Node, NodeEvent};
+/// use std::sync::{Mutex, mpsc};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let network = InProcess::new();
+/// let n1 = System::builder("shop").node(Node::new("n1").engine(network.clone())).build()?;
+/// let _n2 = System::builder("shop").node(Node::new("n2").engine(network)).build()?;
+/// let (sender, ups) = mpsc::channel();
+/// let sender = Mutex::new(sender);
+/// let _subscription = n1.events().on(move |event: &NodeEvent| {
+///     if let NodeEvent::Up { node, .. } = event {
+///         let _ = sender.lock().expect("no panic").send(node.clone());
+///     }
+/// });
+/// let remote = n1.remote().expect("a node was described");
+/// remote.connect("n2");
+/// assert_eq!(ups.recv()?, "n2");
+/// assert_eq!(remote.links()[0].node, "n2");
+///
+/// let before = remote.uid();
+/// remote.rejoin();
+/// assert_ne!(remote.uid(), before);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Remote {
     hub: Arc<Hub>,
@@ -45,8 +74,20 @@ impl Remote {
     }
 
     /// Begins a link to a node before the first message to it. When it is up,
-    /// [`NodeEvent::Up`](crate::remote::NodeEvent::Up) is published.
+    /// [`NodeEvent::Up`](crate::remote::NodeEvent::Up) is published. A node that is not there yet is greeted until it comes;
+    /// after some time without an answer this node waits for the greeting of the other one, or for the next message to it.
+    ///
+    /// The call does nothing but log a warning for the name of this node, and for a text that is no
+    /// [name of a node](Node::new). It does nothing, too, when the node has as many peers as its
+    /// [limit](crate::remote::Limits::associations) allows.
     pub fn connect(&self, node: &str) {
+        if node == self.node() || !is_node_name(node) {
+            return log::warn!(
+                "node {} cannot be connected with {node:?}: give the name of another node, 1 to 64 ASCII letters, digits, \
+                 '_' and '-'",
+                self.node()
+            );
+        }
         self.hub.connect(node);
     }
 

@@ -6,7 +6,7 @@
 use crate::path::address::is_node_name;
 use crate::remote::association::{AssociationSettings, LANES_MAX};
 use crate::remote::control_message::ROLES_MAX;
-use crate::remote::detector::DetectorSettings;
+use crate::remote::detector::{DetectorError, DetectorSettings, check_down_after};
 use crate::remote::limits::Limits;
 use crate::remote::on_quarantine::OnQuarantine;
 use crate::remote::policy::{Policy, is_role};
@@ -122,31 +122,19 @@ impl DetectorKeys {
     }
 
     fn check_values(&self) -> Result<(), (&'static str, String)> {
-        let DetectorSettings { heartbeat, threshold, .. } =
-            self.settings(AssociationSettings::default()).detector;
-        let least = Duration::from_millis(10);
-        if heartbeat < least {
-            return Err(("heartbeat", format!("it is {heartbeat:?}: must be at least {least:?}")));
-        }
-        if !(threshold > 0.0 && threshold <= 300.0) {
-            return Err((
-                "threshold",
-                format!("it is {threshold}: must be a number above 0, and at most 300"),
-            ));
-        }
-        Ok(())
+        let fault = |error: DetectorError| {
+            (error.key(), format!("it is {}: must be {}", error.value(), error.bounds()))
+        };
+        self.settings(AssociationSettings::default()).detector.check().map_err(fault)
     }
 
     fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_values()?;
         let AssociationSettings { detector, down_after } = self.settings(AssociationSettings::default());
-        let heartbeat = detector.heartbeat;
-        if down_after < heartbeat {
+        check_down_after(down_after, detector.heartbeat).map_err(|error| {
             let key = if self.down_after.is_some() { "down-after" } else { "heartbeat" };
-            let fault = format!("down-after is {down_after:?}: must be at least heartbeat, {heartbeat:?}");
-            return Err((key, fault));
-        }
-        Ok(())
+            (key, format!("down-after is {}: must be {}", error.value(), error.bounds()))
+        })
     }
 }
 
@@ -465,6 +453,7 @@ mod tests {
 
     #[test]
     fn wrong_keys_and_values_are_named() {
+        let too_many_roles = format!("[remote]\nroles = [{}]", "\"a\", ".repeat(65));
         for (text, key, value) in [
             ("[remote]\nnodes = 1", "remote.nodes", "unknown field `nodes`"),
             ("[remote]\nnode = \"n.1\"", "remote.node", "\"n.1\""),
@@ -480,6 +469,26 @@ mod tests {
             ("[remote.detector]\nthreshold = 0.0", "remote.detector.threshold", "it is 0"),
             ("[remote.detector]\nthreshold = nan", "remote.detector.threshold", "NaN"),
             ("[remote.detector]\nthreshold = 300.1", "remote.detector.threshold", "300.1"),
+            (
+                "[remote.detector]\nthreshold = -0.5",
+                "remote.detector.threshold",
+                "it is -0.5: must be a number",
+            ),
+            ("[remote.detector]\nheartbeat = \"0s\"", "remote.detector.heartbeat", "at least 10ms"),
+            ("[remote.detector]\nheartbeat = \"25h\"", "remote.detector.heartbeat", "at most 86400s"),
+            (
+                "[remote.detector]\nacceptable-pause = \"0s\"",
+                "remote.detector.acceptable-pause",
+                "at least 1ms",
+            ),
+            ("[remote.detector]\nacceptable-pause = \"25h\"", "remote.detector.acceptable-pause", "86400s"),
+            (
+                "[remote.detector]\ndown-after = \"0s\"",
+                "remote.detector.down-after",
+                "at least heartbeat, 1s",
+            ),
+            ("[remote.detector]\ndown-after = \"25h\"", "remote.detector.down-after", "at most 86400s"),
+            (&too_many_roles, "remote.roles", "there are 65: must be at most 64"),
             ("[remote.detector]\ndown-after = \"999ms\"", "remote.detector.down-after", "999ms"),
             ("[remote.detector]\nheartbeat = \"11s\"", "remote.detector.heartbeat", "10s"),
             ("[remote.detector]\npause = \"1s\"", "remote.detector.pause", "unknown field"),

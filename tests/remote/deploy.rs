@@ -307,6 +307,8 @@ fn children_on_a_lost_node_end_and_those_of_a_lost_parent_too() {
     let worker = stage.deploy("w");
     stage.hears(&format!("w {STARTED}"));
     let there = stage.n2.actor_at("/remote/demo@n1/%2Fuser%2Fparent/w").expect("it is there");
+    // The answer to the request is behind the start of the actor.
+    stage.network.settle();
     stage.n1.cut(true);
     stage.n2.cut(true);
     stage.network.seconds(40);

@@ -3,9 +3,12 @@
 use crate::network::{LONG, Network, link, linked};
 use pointsman::prelude::*;
 use pointsman::remote::{
-    DownReason, InProcess, Limits, LinkState, Node, NodeError, NodeEvent, OnQuarantine, RefusalReason,
+    DetectorSettings, DownReason, InProcess, Limits, LinkState, Node, NodeError, NodeEvent, OnQuarantine,
+    RefusalReason,
 };
 use std::error::Error;
+use std::num::NonZeroU8;
+use std::time::Duration;
 
 #[test]
 fn a_link_comes_up_on_both_sides_and_stays_up_by_heartbeats() {
@@ -131,6 +134,35 @@ fn nodes_of_other_clusters_systems_and_names_refuse_each_other() {
 }
 
 #[test]
+fn a_name_that_no_other_node_has_begins_no_link() {
+    let network = Network::new();
+    let (n1, n2) = (network.node("n1"), network.node("n2"));
+    for name in ["", "n1", "n.2", "n2 ", "n:2", "n2\r\n", "*", ">", &"n".repeat(65)] {
+        n1.remote().connect(name);
+    }
+    network.seconds(25);
+    n1.no_event();
+    assert!(n1.remote().links().is_empty());
+    link(&n1, &n2);
+    assert_eq!(n1.remote().links().len(), 1);
+}
+
+#[test]
+fn each_refusal_says_what_to_do() {
+    for (reason, part) in [
+        (RefusalReason::Cluster, "`Node::cluster`"),
+        (RefusalReason::System, "`System::builder`"),
+        (RefusalReason::Protocol, "upgrade the node with the older crate"),
+        (RefusalReason::OwnName, "give each node a name of its own"),
+        (RefusalReason::DuplicateName, "end that system"),
+        (RefusalReason::Invalid, "upgrade the node with the older crate"),
+    ] {
+        let text = reason.to_string();
+        assert!(text.split_once(": ").is_some_and(|(_, remedy)| remedy.contains(part)), "{text}");
+    }
+}
+
+#[test]
 fn a_second_node_of_one_name_is_refused_while_the_first_one_lives() {
     let network = Network::new();
     let (n1, n2) = linked(&network);
@@ -170,6 +202,7 @@ fn fault(node: Node) -> (String, NodeError) {
 #[test]
 fn a_node_that_cannot_be_is_refused_with_what_to_do() {
     let node = |name: &str| Node::new(name).engine(InProcess::new());
+    let detector = DetectorSettings::new;
     for (node, parts) in [
         (node(""), ["node \"\"", "1 to 64 ASCII letters"]),
         (node("n:1"), ["\"n:1\" is no name", "1 to 64 ASCII letters"]),
@@ -177,6 +210,35 @@ fn a_node_that_cannot_be_is_refused_with_what_to_do() {
         (node("n1").roles(["front end"]), ["\"front end\" is no role", "1 to 64"]),
         (node("n1").message::<u8>().message::<u8>(), ["u8 is registered already", "once"]),
         (node("n1").limits(Limits::new().envelope(1)), ["the limit envelope is 1", "must be a whole number"]),
+        (node("n1").roles((0..65).map(|role| role.to_string())), ["65 roles", "at most 64"]),
+        (node("n1").lanes(NonZeroU8::MAX), ["255 lanes", "at most 16"]),
+        (
+            node("n1").detector(detector().heartbeat(Duration::ZERO)),
+            ["heartbeat of the detector is 0ns", "at least 10ms"],
+        ),
+        (
+            node("n1").detector(detector().threshold(f64::NAN)),
+            ["threshold of the detector is NaN", "above 0"],
+        ),
+        (node("n1").detector(detector().threshold(0.0)), ["threshold of the detector is 0", "above 0"]),
+        (node("n1").detector(detector().window(0)), ["window of the detector is 0", "from 1 to 10000"]),
+        (
+            node("n1").detector(detector().window(usize::MAX)),
+            ["window of the detector is", "from 1 to 10000"],
+        ),
+        (
+            node("n1").detector(detector().acceptable_pause(Duration::ZERO)),
+            ["acceptable-pause of", "at least 1ms"],
+        ),
+        (
+            node("n1").detector(detector().acceptable_pause(Duration::MAX)),
+            ["acceptable-pause of", "at most 86400s"],
+        ),
+        (
+            node("n1").down_after(Duration::ZERO),
+            ["down-after of the detector is 0ns", "at least heartbeat, 1s"],
+        ),
+        (node("n1").down_after(Duration::MAX), ["down-after of the detector is", "at most 86400s"]),
         (Node::new("n1"), ["it has no engine", "Node::engine"]),
     ] {
         let (text, error) = fault(node);

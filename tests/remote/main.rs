@@ -4,6 +4,7 @@
 mod books;
 mod deploy;
 mod find;
+mod forwards;
 mod links;
 mod network;
 mod refs;
@@ -11,4 +12,5 @@ mod refs;
 mod routers;
 mod statistics;
 mod third;
+mod upgrades;
 mod watch;
