@@ -888,13 +888,13 @@ mod tests {
         }
 
         fn limit(&self) -> Option<u64> {
-            let link = self.victim.hub.active_link("n2").filter(|link| link.uid == self.peer.uid)?;
+            let link = self.victim.hub.active_link("n2").filter(|link| link.uid() == self.peer.uid)?;
             Some(link.last_receipts(Duration::ZERO).first()?.receipt().limit)
         }
 
         /// Comes back as another one, if the victim has closed the link.
         fn link_again(&mut self) {
-            if self.victim.hub.active_link("n2").is_none_or(|link| link.uid != self.peer.uid) {
+            if self.victim.hub.active_link("n2").is_none_or(|link| link.uid() != self.peer.uid) {
                 *self = Self::new(self.victim, self.peer.uid + 1, self.is_blocked);
             }
         }

@@ -235,6 +235,7 @@ impl Hub {
 
     fn publish(inner: &mut Inner, event: NodeEvent) {
         inner.after.push_back(Box::new(move |hub| {
+            log::log!(event.level(), "{event}");
             if let Some(system) = hub.system() {
                 system.events.publish(&event);
             }
@@ -340,6 +341,14 @@ impl Hub {
         link.end();
         link.outbox.outbox().close();
         Some(link)
+    }
+
+    /// The link with a node that is up.
+    #[cfg(test)]
+    pub(crate) fn active_link(&self, name: &str) -> Option<Arc<Link>> {
+        let inner = lock(&self.inner);
+        let peer = inner.peers.get(name)?;
+        peer.links.get(&peer.association.peer()?).filter(|link| link.is_active()).cloned()
     }
 
     /// Whether this start of the system has or had the UID. References do not tell which of its own they are of: 0.
@@ -500,9 +509,9 @@ impl Hub {
         let Some(link) = link.or_else(|| self.new_link(name, uid)) else { return };
         link.set_uid(uid);
         let Some(peer) = inner.peers.get_mut(name) else { return };
-        let too_large = link.activate(lanes, window, peer.association.greeting(0).window, &peer.roles);
+        let windows = (window, peer.association.greeting(0).window);
+        let too_large = link.activate(lanes, windows, &peer.roles, || self.send_early(&link));
         peer.links.insert(uid, link.clone());
-        self.send_early(&link);
         // Those of other starts, which are gone.
         links.into_values().for_each(|link| Self::end_link(inner, link));
         self.tell_side(inner);
@@ -648,8 +657,8 @@ impl Hub {
         });
     }
 
-    /// Sends the numbered messages that have waited for the link, before its data go out.
-    fn send_early(&self, link: &Arc<Link>) {
+    /// Sends the numbered messages that have waited for the link, before its data can go out.
+    fn send_early(&self, link: &Link) {
         let now = self.now();
         link.early.send_all(|message| {
             let number = link.with_control(|control| control.sender.push(message.clone(), now));
@@ -659,7 +668,7 @@ impl Hub {
                     link.outbox.outbox().fence_all(number);
                 }
                 if message.waits_for_data() {
-                    // The engine is told by the caller.
+                    // The engine is told when the link is active.
                     let _ = link.outbox.outbox().mark(number);
                 }
                 self.send(&link.peer, link.uid(), &ControlMessage::Numbered { number, message });

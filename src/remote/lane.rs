@@ -10,7 +10,7 @@ use crate::core::ask_counts::count_late_reply;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
-use crate::remote::batch::{Batch, BatchError, Envelope, EnvelopeKind, Place};
+use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place};
 use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
 use crate::remote::decoder::Decoder;
@@ -103,29 +103,56 @@ impl Lane {
     fn handle_batch(&self, frame: &[u8], system: &Arc<SystemCore>, decoder: &mut Decoder) {
         let link = &self.link;
         let lanes = link.incoming_lanes();
-        let envelopes = match Batch::read(frame, lanes, link.hub.settings.limits.envelope) {
+        let max = link.hub.settings.limits.envelope;
+        // A frame has a greatest size already.
+        let envelopes = match Batch::read(frame, lanes, usize::MAX) {
             Ok(batch) => {
                 let mut found: Vec<Option<Found>> = batch.places().iter().map(|_| None).collect();
                 for envelope in batch.envelopes() {
+                    if envelope.body.len() > max {
+                        self.refuse_large(&envelope, system, decoder);
+                        continue;
+                    }
                     let place = &mut found[usize::from(envelope.entry)];
                     self.take(&envelope, place, system, decoder);
                 }
                 link.hub.mark_shown(link, self.number, batch.position.mark, batch.prefix.envelopes > 0);
                 batch.prefix.envelopes
             }
-            Err(error) => {
+            Err(_) => {
                 link.count_malformed();
                 let envelopes = Prefix::read(frame, lanes).map_or(0, |prefix| prefix.envelopes);
-                let reason = match error {
-                    BatchError::TooLarge { .. } => DeadLetterReason::TooLarge,
-                    _ => DeadLetterReason::Undecodable,
-                };
-                link.refused.count(reason, envelopes.into());
+                link.refused.count(DeadLetterReason::Undecodable, envelopes.into());
                 envelopes
             }
         };
         if let Some(receipt) = link.consumed(self.number, envelopes, frame.len(), system.now()) {
             link.hub.send_on(link, &ControlMessage::Credit(vec![receipt]));
+        }
+    }
+
+    /// Refuses an envelope that is larger than this node takes. The asks in it end.
+    fn refuse_large(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>, decoder: &mut Decoder) {
+        let link = &self.link;
+        let reason = DeadLetterReason::TooLarge;
+        match (envelope.kind, envelope.place) {
+            (EnvelopeKind::Tell, Place::Actor { path: text, type_id, .. })
+            | (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
+                self.tell_actor(envelope, &Found::Refused(reason), system, decoder, (text, type_id));
+            }
+            (EnvelopeKind::Reply, Place::Port) => {
+                link.refused.count(reason, 1);
+                let mut tokens = envelope.tokens.iter();
+                if let Some(Ok(port)) = tokens.next().map(|token| link.hub.ports.take(token, link.port_owner))
+                {
+                    quietly(|| port.fail(Refused::ReplyTooLarge.error()));
+                }
+                tokens.for_each(|token| link.import(token).refuse(Refused::TooLarge));
+            }
+            _ => {
+                link.refused.count(reason, 1);
+                envelope.tokens.iter().for_each(|token| link.import(token).refuse(Refused::TooLarge));
+            }
         }
     }
 
@@ -250,6 +277,7 @@ impl Lane {
                     DeadLetterReason::UnknownType => Refused::UnknownType,
                     DeadLetterReason::OtherType => Refused::WrongType,
                     DeadLetterReason::NoActor => Refused::NoActor,
+                    DeadLetterReason::TooLarge => Refused::TooLarge,
                     _ => Refused::Stopped,
                 };
                 tokens.for_each(|token| self.link.import(token).refuse(refused));

@@ -216,13 +216,14 @@ impl Link {
     }
 
     /// The peer has greeted: it sends on so many lanes, and has room for `window` bytes in each lane of ours. `own_window` is our
-    /// room for each lane of the peer. Returns the batches that wait and are larger than the peer's window.
+    /// room for each lane of the peer. `before_data` is called before any batch can go out. Returns the batches that wait and are
+    /// larger than the peer's window.
     pub(crate) fn activate(
         &self,
         peer_lanes: u8,
-        window: u64,
-        own_window: u64,
+        (window, own_window): (u64, u64),
         roles: &[String],
+        before_data: impl FnOnce(),
     ) -> Vec<Vec<u8>> {
         let lanes = self.outbox.outbox().lanes();
         let incoming =
@@ -240,6 +241,7 @@ impl Link {
         if self.active.set(parts).is_err() {
             return Vec::new();
         }
+        before_data();
         let mut too_large = Vec::new();
         // The engine is told by the caller, in any case.
         let _ = self.outbox.outbox().open(self.uid(), window, |frame, _| too_large.push(frame));

@@ -10,6 +10,8 @@ use std::fmt;
 /// node takes no frame from that thread, and its heartbeats may be late. A function that has more to do sends the event to
 /// an actor, or subscribes the actor itself.
 ///
+/// Each event is a line of the log as well, a warning if it is bad news.
+///
 /// ```
 /// use pointsman::prelude::*;
 /// use pointsman::remote::{InProcess, Node, NodeEvent};
@@ -92,6 +94,46 @@ pub enum NodeEvent {
     },
 }
 
+impl fmt::Display for NodeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up { node, uid } => write!(f, "node {node} is up, with the UID {uid}"),
+            Self::Suspect { node, .. } => write!(f, "node {node} is silent and may be down"),
+            Self::Reachable { node, .. } => write!(f, "node {node} is heard again"),
+            Self::Down { node, uid, reason } => {
+                write!(f, "node {node} with the UID {uid} is down for good: {reason}")
+            }
+            Self::Quarantined { by } => {
+                write!(
+                    f,
+                    "the node with the UID {by} has declared this one down: `Node::on_quarantine` says what follows"
+                )
+            }
+            Self::Rejoined { new, .. } => {
+                write!(f, "this node has the new UID {new}, since another node had declared it down")
+            }
+            Self::LinkRefused { node, reason } => {
+                write!(f, "node {node} refuses this node, which tries again in a minute: {reason}")
+            }
+            Self::EngineUp => f.write_str("the engine of this node is connected"),
+            Self::EngineDown { why } => {
+                write!(f, "the engine of this node is not connected, and tries again: {why}")
+            }
+        }
+    }
+}
+
+impl NodeEvent {
+    /// The level of its line in the log.
+    pub(crate) fn level(&self) -> log::Level {
+        match self {
+            Self::Up { .. } | Self::Reachable { .. } | Self::EngineUp => log::Level::Info,
+            Self::Down { reason: DownReason::Goodbye, .. } => log::Level::Info,
+            _ => log::Level::Warn,
+        }
+    }
+}
+
 /// The cause of the end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -106,6 +148,18 @@ pub enum DownReason {
     Fault,
     /// One of both systems has declared the other one down.
     Quarantined,
+}
+
+impl fmt::Display for DownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Silent => "it was silent for too long",
+            Self::Goodbye => "it has ended",
+            Self::NewUid => "it was started again",
+            Self::Fault => "it does not keep to the protocol, or acknowledges nothing",
+            Self::Quarantined => "one of both nodes has declared the other one down",
+        })
+    }
 }
 
 impl From<EndReason> for DownReason {

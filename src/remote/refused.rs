@@ -25,6 +25,7 @@ pub(crate) enum Refused {
     Unsendable,
     PeerGone,
     LinkFull,
+    TooLarge,
 }
 
 per_thread! {
@@ -57,6 +58,7 @@ impl Refused {
             }
             AskError::Undeliverable { reason: DeadLetterReason::Full, .. } => Self::Full,
             AskError::Undeliverable { reason: DeadLetterReason::NoActor, .. } => Self::NoActor,
+            AskError::Undeliverable { reason: DeadLetterReason::TooLarge, .. } => Self::TooLarge,
             AskError::PeerGone { .. }
             | AskError::Undeliverable { reason: DeadLetterReason::NodeGone, .. } => Self::PeerGone,
             AskError::Undeliverable { .. } => Self::Stopped,
@@ -93,6 +95,7 @@ impl Refused {
             Self::Unsendable => AskError::refused_by(RefusedBy::ReplyUnsendable),
             Self::PeerGone => AskError::PeerGone { target: None },
             Self::LinkFull => AskError::refused_by(RefusedBy::LinkFull),
+            Self::TooLarge => AskError::refused_for(DeadLetterReason::TooLarge),
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) struct LinkStats {
     pub node: String,
     /// The UID of the peer's start, in decimal digits.
     pub uid: String,
+    #[cfg_attr(not(feature = "console"), allow(dead_code, reason = "the console alone shows it"))]
     pub state: &'static str,
     pub queued: u64,
     pub in_doubt: u64,

@@ -246,7 +246,7 @@ fn failures_elsewhere_are_judged_here() {
         stage.hears(&format!("w {STARTED}"));
         stage.hears("w 1");
     }
-    assert_eq!(worker.untyped().expect("its stand-in").restarts(), 2);
+    wait_until(|| worker.untyped().expect("its stand-in").restarts() == 2);
     *stage.verdict.lock().unwrap() = Directive::Resume;
     worker.tell("fail".to_owned());
     worker.tell("count".to_owned());

@@ -210,7 +210,7 @@ fn a_node_that_cannot_be_is_refused_with_what_to_do() {
         (node("n1").roles(["front end"]), ["\"front end\" is no role", "1 to 64"]),
         (node("n1").message::<u8>().message::<u8>(), ["u8 is registered already", "once"]),
         (node("n1").limits(Limits::new().envelope(1)), ["the limit envelope is 1", "must be a whole number"]),
-        (node("n1").roles((0..65).map(|role| role.to_string())), ["65 roles", "at most 64"]),
+        (node("n1").roles((0..129).map(|role| role.to_string())), ["129 roles", "at most 128"]),
         (node("n1").lanes(NonZeroU8::MAX), ["255 lanes", "at most 16"]),
         (
             node("n1").detector(detector().heartbeat(Duration::ZERO)),

@@ -369,7 +369,7 @@ fn a_node_lets_in_what_it_knows_and_allows() {
     let n1 = network.node_with("n1", with_words);
     let n2 = network
         .node_with("n2", |node| node.message::<Word>().policy(Policy::closed().allow_path("/user/open")));
-    let (_, heard) = echo(&n2, "open");
+    let (local, heard) = echo(&n2, "open");
     let (_, _closed) = echo(&n2, "closed");
     link(&n1, &n2);
     let error = |path: &str| n1.resolve::<Word>(path, LONG).wait().map(drop).unwrap_err();
@@ -381,9 +381,10 @@ fn a_node_lets_in_what_it_knows_and_allows() {
     assert_eq!(of_type, ResolveError::Refused { by: RefusedBy::UnknownType });
     let open = find(&n1, "pointsman://demo@n2/user/open");
     let uid = open.uid();
-    n2.actor_at("/user/open").unwrap().stop();
     let letters = letters(&n2);
-    wait_until(|| n2.actor_at("/user/open").is_err());
+    local.stop();
+    // The name is free then.
+    local.when_ended().wait().expect("it was told to stop");
     let (_, again) = echo(&n2, "open");
     assert!(matches!(error("pointsman://demo@n2/user/none"), ResolveError::Refused { .. }));
     // Another incarnation is not reached by the old reference.

@@ -96,6 +96,18 @@ fn done(watcher: &ActorRef<Order>) {
     done.recv_timeout(LONG).expect("it lives");
 }
 
+/// Waits until the second node has carried out the watches of the first. It does so in order, and tells at once of an actor that
+/// has ended.
+fn watches_are_known(n1: &TestNode, n2: &TestNode) {
+    let (gone, _) = noted(n2, "gone");
+    let far = find(n1, "gone");
+    gone.stop();
+    gone.when_ended().wait().expect("it was told to stop");
+    let (watcher, notices) = watcher(n1);
+    watcher.tell(Order::Watch(far));
+    assert!(!notices.recv_timeout(LONG).expect("it has ended").0.existence_confirmed);
+}
+
 #[test]
 fn a_watcher_is_told_once_of_the_end_of_an_actor_elsewhere() {
     let network = Network::new();
@@ -115,6 +127,7 @@ fn a_watcher_is_told_once_of_the_end_of_an_actor_elsewhere() {
     assert_eq!(any.path().serialized(), format!("pointsman://demo@n2/user/watched#{}", local.uid()));
     assert_eq!((any.uid(), any.typed::<String>()), (local.uid(), Ok(far.clone())));
     assert!(any.typed::<u32>().is_err());
+    watches_are_known(&n1, &n2);
     far.tell("last words".to_owned());
     far.tell("stop".to_owned());
     assert_eq!(notes.recv_timeout(LONG).unwrap(), "last words");
