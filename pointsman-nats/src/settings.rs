@@ -591,10 +591,10 @@ mod tests {
             let nats = Nats::servers([address]).insecure(true);
             let debug = format!("{nats:?}");
             assert!(!debug.contains("pw") && debug.contains(shown), "{debug}");
-            for texts in nats.addresses() {
+            if let Ok(texts) = nats.addresses() {
                 assert!(!format!("{texts:?}{}", texts[0]).contains("pw"), "{address}");
             }
-            for error in nats.addresses().err() {
+            if let Err(error) = nats.addresses() {
                 assert!(!format!("{error} {error:?}").contains("pw"), "{address}: {error}");
             }
         }

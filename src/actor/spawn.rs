@@ -8,9 +8,9 @@ use crate::actor::recipe::Recipe;
 use crate::actor::turn::run;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::cell::{
-    ActorCore, Header, InPlaceOf, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule,
-};
+#[cfg(feature = "remote")]
+use crate::core::cell::InPlaceOf;
+use crate::core::cell::{ActorCore, Header, Kind, Local, Special, SpecialName, SystemLink, VTable, schedule};
 use crate::core::children::{ChildStart, Refusal};
 use crate::core::classes::ClassId;
 use crate::core::control::Control;

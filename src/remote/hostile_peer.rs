@@ -16,6 +16,7 @@ mod tests {
     use crate::remote::codec::decode;
     use crate::remote::control_message::{ControlMessage, Hello, LaneReceipt, NumberedMessage};
     use crate::remote::credit::Receipt;
+    use crate::remote::deploy_message::{DeployRequest, Parent, ParentVerdict};
     use crate::remote::encoder::WireRef;
     use crate::remote::engine::{
         Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
@@ -50,6 +51,21 @@ mod tests {
         while !seen() {
             assert!(began.elapsed() < LONG, "it never comes");
             std::thread::yield_now();
+        }
+    }
+
+    /// Asks for an actor.
+    fn request(path: String, uid: u32) -> DeployRequest {
+        DeployRequest {
+            uid,
+            name: "deployed".to_owned(),
+            parent: Parent { path, uid: 1, type_id: 0 },
+            factory: "test.Factory".to_owned(),
+            args: Vec::new(),
+            suspensions: 0,
+            dispatcher: None,
+            mailbox: None,
+            stash_capacity: None,
         }
     }
 
@@ -811,11 +827,22 @@ mod tests {
                         assert!(system.actor_at(&private_path).is_ok(), "{source:?} {kind:?}");
                     }
                     type Make = fn(String, u32) -> NumberedMessage;
-                    let makes: [(Make, bool); 4] = [
+                    let makes: [(Make, bool); 9] = [
                         (|path, uid| NumberedMessage::Stop { path, uid }, false),
                         (|path, uid| NumberedMessage::Watch { path, uid }, true),
                         (|path, uid| NumberedMessage::Unwatch { path, uid }, false),
                         (|path, uid| NumberedMessage::Terminated { path, uid, existed: true }, false),
+                        (|path, uid| NumberedMessage::Pill { path, uid, is_kill: true }, false),
+                        (|_, uid| NumberedMessage::Verdict { uid, verdict: ParentVerdict::Stop }, false),
+                        (
+                            |_, uid| {
+                                let verdict = ParentVerdict::Restart { cause: String::new() };
+                                NumberedMessage::Verdict { uid, verdict }
+                            },
+                            false,
+                        ),
+                        (|_, uid| NumberedMessage::Ended { uid }, false),
+                        (|path, uid| NumberedMessage::Deploy(Box::new(request(path, uid))), false),
                     ];
                     for (make, is_watch) in makes {
                         let message = make(path.to_owned(), with_uid);
@@ -835,7 +862,11 @@ mod tests {
                         let is_refused = |answer: &ControlMessage| {
                             matches!(
                                 answer,
-                                ControlMessage::Numbered { message: NumberedMessage::Terminated { .. }, .. }
+                                ControlMessage::Numbered {
+                                    message: NumberedMessage::Terminated { .. }
+                                        | NumberedMessage::WatchRefused { .. },
+                                    ..
+                                }
                             )
                         };
                         let refused = linked.answers().iter().any(is_refused);

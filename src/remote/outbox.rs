@@ -681,7 +681,11 @@ mod tests {
     fn batches_fit_into_the_frames_of_an_engine_that_carries_less_than_before() {
         let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 16 };
         let (outbox, memory) = (Outbox::new(1, 2, 1, 1 << 20, limits), EntryMemory::default());
-        let push = |count| (0..count).for_each(|_| drop(outbox.push(0, &tell(&[7; 1000]), &memory).unwrap()));
+        let push = |count| {
+            for _ in 0..count {
+                let _ = outbox.push(0, &tell(&[7; 1000]), &memory).unwrap();
+            }
+        };
         push(10);
         outbox.set_max_frame(1 << 12);
         push(10);

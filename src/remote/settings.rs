@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn wrong_keys_and_values_are_named() {
-        let too_many_roles = format!("[remote]\nroles = [{}]", "\"a\", ".repeat(65));
+        let too_many_roles = format!("[remote]\nroles = [{}]", "\"a\", ".repeat(129));
         for (text, key, value) in [
             ("[remote]\nnodes = 1", "remote.nodes", "unknown field `nodes`"),
             ("[remote]\nnode = \"n.1\"", "remote.node", "\"n.1\""),
@@ -488,7 +488,7 @@ mod tests {
                 "at least heartbeat, 1s",
             ),
             ("[remote.detector]\ndown-after = \"25h\"", "remote.detector.down-after", "at most 86400s"),
-            (&too_many_roles, "remote.roles", "there are 65: must be at most 64"),
+            (&too_many_roles, "remote.roles", "there are 129: must be at most 128"),
             ("[remote.detector]\ndown-after = \"999ms\"", "remote.detector.down-after", "999ms"),
             ("[remote.detector]\nheartbeat = \"11s\"", "remote.detector.heartbeat", "10s"),
             ("[remote.detector]\npause = \"1s\"", "remote.detector.pause", "unknown field"),
