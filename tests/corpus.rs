@@ -53,6 +53,8 @@ targets! {
     association = association_target "../fuzz/targets/association.rs"
     #[cfg(feature = "remote")]
     batch = batch_target "../fuzz/targets/batch.rs"
+    #[cfg(feature = "remote")]
+    body = body_target "../fuzz/targets/body.rs"
     config = config_target "../fuzz/targets/config.rs"
     #[cfg(feature = "remote")]
     control = control_target "../fuzz/targets/control.rs"

@@ -7,11 +7,14 @@ use crate::remote::association::{
     Association, AssociationSettings, Effect, Greeting, Input, PROTOCOL, Refusal, Side, Verdict,
 };
 use crate::remote::batch::{Batch, BatchWriter, Entry, Token};
+use crate::remote::codec::{decode_within, encode};
 use crate::remote::control_message::ControlMessage;
 use crate::remote::frame::{PREFIX_LEN, Prefix};
 use crate::remote::policy::{Incoming, Policy, Target};
 use crate::remote::ports::{NoPort, Port, Ports, Unwanted};
 use crate::sync::atomic::{AtomicBool, Ordering};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +69,22 @@ pub fn rewrite_batch(frame: &[u8], lanes: u8, body_max: usize) -> Option<Vec<u8>
 pub fn rewrite_control(frame: &[u8]) -> Option<Vec<u8>> {
     let prefix = Prefix::read(frame, 1).ok()?;
     Some(ControlMessage::read(frame).ok()?.frame(prefix.from, prefix.to))
+}
+
+/// The most levels of a body that is read.
+pub const BODY_DEPTH: u32 = 64;
+
+/// Reads the body of a message. `None` if it is refused.
+pub fn read_body<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    decode_within(bytes, BODY_DEPTH).ok()
+}
+
+/// Writes the body of a message.
+pub fn write_body<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let written = encode(value, &mut bytes, usize::MAX);
+    assert!(written.is_ok(), "it has no limit");
+    bytes
 }
 
 /// The bytes before the message of a control frame.
