@@ -4,6 +4,7 @@
 //! `POINTSMAN_NATS_DEMANDED=1`.
 
 mod doctor;
+mod histories;
 mod hostile;
 mod servers;
 mod support;
