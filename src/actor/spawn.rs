@@ -345,10 +345,13 @@ fn put_below<A: Actor, F: Recipe<A>>(
     private: Private<A::Message>,
     recipe: Guarded<F>,
 ) -> Result<Held<A::Message>, SpawnError> {
-    // The recipe is asked first: it is known without a look at the name.
-    let uid_elsewhere = match special.as_ref().and_then(|special| special.name.as_ref()) {
-        Some(SpecialName::StandsFor(standing)) if F::IS_STAND_IN => standing.path.uid(),
-        Some(SpecialName::Elsewhere(named)) if F::IS_DEPLOYED => Some(named.uid),
+    let uid_elsewhere = match &special {
+        // Known when this is compiled: other recipes look at no name.
+        Some(special) if F::IS_STAND_IN || F::IS_DEPLOYED => match &special.name {
+            Some(SpecialName::StandsFor(standing)) => standing.path.uid(),
+            Some(SpecialName::Elsewhere(named)) => Some(named.uid),
+            _ => None,
+        },
         _ => None,
     };
     let uid = uid_elsewhere.unwrap_or_else(|| parent.core().system.next_uid());
