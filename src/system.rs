@@ -174,7 +174,8 @@ impl SystemBuilder {
     /// Sets the deployment of the actors at a path below `/user` (or `/system`), or at all paths that match a pattern:
     /// `*` is any single name, `prefix*` a single name with that prefix, and `**` at the end one or more names. At each
     /// level a name beats `*`, which beats `prefix*`; `**` counts only where nothing else matches. The deployment takes
-    /// precedence over the code that creates the actor. The rules are Akka's.
+    /// precedence over the code that creates the actor. The rules are Akka's. The paths of actors that other nodes have made
+    /// here begin with `/remote`.
     ///
     /// ```
     /// use pointsman::settings::Deployment;

@@ -16,6 +16,9 @@ use crate::settings::build_error::BuildError;
 use crate::sync::lock;
 use std::sync::Arc as StdArc;
 
+/// The name of the guardian of the actors that other nodes have made here.
+pub(crate) const REMOTE: &str = "remote";
+
 /// A guardian takes no messages.
 pub(crate) enum Never {}
 
@@ -102,11 +105,11 @@ impl SystemCore {
     /// The guardian right below the root of the actors that other nodes have made here. It is made when it is first needed; `None` if
     /// the system has ended.
     #[cfg(feature = "remote")]
-    pub(crate) fn guardian_of_deployed(&self, name: &str) -> Option<AnyActorRef> {
+    pub(crate) fn guardian_of_deployed(&self) -> Option<AnyActorRef> {
         let root = lock(&self.tree).as_ref()?.root.clone();
-        let made = spawn_guardian(&root, name, Strategy::default()).ok();
+        let made = spawn_guardian(&root, REMOTE, Strategy::default()).ok();
         // Another thread may have made it.
-        made.or_else(|| root.core().children.get(name))
+        made.or_else(|| root.core().children.get(REMOTE))
     }
 
     /// Ends the actors and the threads that a failed build has started.

@@ -2,6 +2,7 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::cell::{Cell, Owned, free_cell};
+use crate::actor::guardians::REMOTE;
 use crate::actor::mailbox_choice::{Answer, MailboxKind};
 use crate::actor::private::{Phase, Private};
 use crate::actor::recipe::Recipe;
@@ -517,8 +518,10 @@ impl SystemCore {
             return None;
         }
         let path = parent.path();
-        // Without the guardian. The name of a child that is given none is not known yet.
-        self.deployments.find(path.elements().skip(1).chain([name.unwrap_or("$")]))
+        // Without the guardian, but for that of actors which other nodes have made.
+        let guardians = usize::from(path.elements().next() != Some(REMOTE));
+        // The name of a child that is given none is not known yet.
+        self.deployments.find(path.elements().skip(guardians).chain([name.unwrap_or("$")]))
     }
 
     /// The settings of the system for the actor of this name right below `/user`.

@@ -1,5 +1,6 @@
 //! The parts of control messages about actors that one node has made on another.
 
+use crate::actor::guardians::REMOTE;
 use crate::failure::{Failure, FailureKind, guarded};
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +9,6 @@ pub(crate) const REQUEST_MAX: usize = 60 << 10;
 
 /// The most bytes of a text that tells of a failure. More is cut off.
 const TEXT_MAX: usize = 4 << 10;
-
-/// The name of the guardian of deployed actors, below the root.
-pub(crate) const REMOTE: &str = "remote";
 
 /// The request to make an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,13 +9,13 @@ use crate::actor::builder::ActorBuilder;
 use crate::actor::child_hooks::ChildHooks;
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
+use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::Recipe;
 use crate::actor::spawn::{Plan, spawn_in_place};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::cell::InPlaceOf;
 use crate::core::control::Control;
 use crate::failure::Failure;
-use crate::mailbox::kind::MailboxChoice;
 use crate::path::canonical_path::check_canonical;
 use crate::remote::control_message::NumberedMessage;
 use crate::remote::deploy_message::{DeployRequest, FailureText, Parent, ParentVerdict, cut, parent_names};
@@ -129,10 +129,10 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
     if uid == 0 || !is_path || suspensions > SUSPENSIONS_MAX {
         return refuse("the request is malformed".to_owned());
     }
-    let [remote, deployer, coded] = parent_names(&hub.settings.name.system, &link.peer, &parent.path);
+    let [_, deployer, coded] = parent_names(&hub.settings.name.system, &link.peer, &parent.path);
     let in_place = link.deployed.parent(&coded, |guardian| {
         if guardian.as_ref().is_none_or(AnyActorRef::is_closed) {
-            *guardian = peer_guardian(link, &remote, &deployer);
+            *guardian = peer_guardian(link, &deployer);
         }
         in_place_of(link, guardian.as_ref()?, &coded, &parent)
     });
@@ -143,8 +143,7 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
     plan.dispatcher = dispatcher;
     plan.stash_capacity = stash_capacity;
     if let Some(mailbox) = mailbox {
-        plan.mailbox =
-            crate::actor::mailbox_choice::MailboxKind::Chosen(Some(MailboxChoice::from(&*mailbox)));
+        plan.mailbox = MailboxKind::named(&mailbox);
     }
     let mut enter = |actor| link.deployed.enter(actor, &coded, suspensions);
     let made = factories.make(&factory, link, &args, NewActor { plan, uid, suspensions, enter: &mut enter });
@@ -158,8 +157,8 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
 }
 
 /// Makes the guardian of the actors of a peer.
-fn peer_guardian(link: &Arc<Link>, remote: &str, deployer: &str) -> Option<AnyActorRef> {
-    let all = link.hub.system()?.guardian_of_deployed(remote)?;
+fn peer_guardian(link: &Arc<Link>, deployer: &str) -> Option<AnyActorRef> {
+    let all = link.hub.system()?.guardian_of_deployed()?;
     let children = &all.core().children;
     // That of an earlier start of the peer ends.
     if let Some(old) = children.get(deployer) {

@@ -243,7 +243,7 @@ impl SystemRef {
         shown.sequence += 1;
         let sequence = shown.sequence;
         drop(shown);
-        // What waits to leave for other nodes, and what has left.
+        // The messages that wait to leave for other nodes, and those that have left.
         core.extensions.each(|feature| feature.add_to_ledger(&mut ledger));
         Stats {
             system: self.name().to_owned(),

@@ -3,6 +3,7 @@
 use crate::network::{LONG, Network, TestNode, link, wait_until};
 use pointsman::prelude::*;
 use pointsman::remote::{Deploy, Limits, Node, Policy};
+use pointsman::settings::Deployment;
 use pointsman::{Directive, SpawnError, Strategy, Terminated};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -428,6 +429,21 @@ fn the_limit_of_deployed_actors_counts_those_that_live() {
     stage.notes("ended: /remote/demo@n1/%2Fuser%2Fparent/a, node down: false");
     stage.deploy("c");
     stage.hears(&format!("c {STARTED}"));
+    stage.end();
+}
+
+#[test]
+fn a_section_of_the_target_speaks_for_what_others_deploy_there() {
+    let network = Network::new();
+    let n1 = network.node_with("n1", |node| node.message::<String>());
+    let section = Deployment::new().class("deployed");
+    let n2 = network.node_by(System::builder("demo").deploy("/remote/**", section), "n2", target);
+    link(&n1, &n2);
+    let stage = Stage::of(network, n1, n2);
+    stage.deploy("w");
+    stage.hears(&format!("w {STARTED}"));
+    let there = stage.n2.actor_at("/remote/demo@n1/%2Fuser%2Fparent/w").expect("it is there");
+    assert_eq!(there.class(), "deployed");
     stage.end();
 }
 

@@ -243,7 +243,7 @@ fn the_largest_message_is_taken_and_an_info_may_come_again() {
     node.record.wait_down(1);
 }
 
-/// What a server may send without an end, or again and again, takes no memory, and delays no other connection. Its PINGs are
+/// Input that a server may send without an end, or again and again, takes no memory, and delays no other connection. Its PINGs are
 /// in another test: their answers are bounded, and end the connection.
 #[cfg(target_os = "linux")]
 #[test]

@@ -382,7 +382,7 @@ fn memory_stays_under_the_caps_while_peer_and_server_are_silent() {
         tell(&far, 0, 10_000);
         n1.wait_settled();
         let before = peak_memory();
-        // What waits in the outbox, and what is under way.
+        // The messages that wait in the outbox, and those under way.
         let bound = (64 << 20) + (8 << 20);
         let flood = |far: &ActorRef<Work>, what: &str| {
             // Several times the bound. A link that has ended takes none of it.
