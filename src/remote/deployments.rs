@@ -90,7 +90,20 @@ impl Deployments {
     }
 }
 
-/// The messages about deployments that wait until the link is active; `None` once it is.
+/// The most messages that wait until a link is active.
+pub(crate) const EARLY_MAX: usize = 10_000;
+
+/// The fate of a message that may have to wait until its link is active.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    Kept,
+    /// The link is active: the message is to be sent.
+    Active(NumberedMessage),
+    /// Too many messages wait.
+    Full,
+}
+
+/// The messages of the numbered stream that wait until the link is active; `None` once it is.
 pub(crate) struct EarlyMessages(Mutex<Option<Vec<NumberedMessage>>>);
 
 impl EarlyMessages {
@@ -98,14 +111,21 @@ impl EarlyMessages {
         Self(Mutex::new(Some(Vec::new())))
     }
 
-    /// Keeps a message, or returns it if the link is active: then it is sent.
-    pub(crate) fn keep(&self, message: NumberedMessage) -> Option<NumberedMessage> {
+    /// Keeps a message, unless the link is active.
+    pub(crate) fn keep(&self, message: NumberedMessage) -> Early {
         match &mut *lock(&self.0) {
+            // A stop that is repeated is one. Suspensions are counted.
+            Some(kept)
+                if matches!(message, NumberedMessage::Stop { .. }) && kept.last() == Some(&message) =>
+            {
+                Early::Kept
+            }
+            Some(kept) if kept.len() >= EARLY_MAX => Early::Full,
             Some(kept) => {
                 kept.push(message);
-                None
+                Early::Kept
             }
-            None => Some(message),
+            None => Early::Active(message),
         }
     }
 
@@ -235,5 +255,31 @@ impl DeployedTable {
         let taken = (std::mem::take(by_uid), std::mem::take(parents), guardian.take());
         drop(lists);
         taken.2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::deploy_message::ParentVerdict;
+
+    #[test]
+    fn early_messages_are_bounded_kept_in_order_and_sent_once() {
+        let early = EarlyMessages::new();
+        let stop = |uid| NumberedMessage::Stop { path: "/a".to_owned(), uid };
+        let suspend = || NumberedMessage::Verdict { uid: 1, verdict: ParentVerdict::Suspend };
+        assert_eq!((early.keep(suspend()), early.keep(suspend())), (Early::Kept, Early::Kept));
+        for uid in 2..EARLY_MAX as u32 {
+            assert_eq!(early.keep(stop(uid)), Early::Kept);
+            // The same again takes no room.
+            assert_eq!(early.keep(stop(uid)), Early::Kept);
+        }
+        assert_eq!(early.keep(stop(0)), Early::Full);
+        let mut sent = Vec::new();
+        early.send_all(|message| sent.push(message));
+        assert_eq!(sent[..2], [suspend(), suspend()]);
+        assert!(sent.into_iter().skip(2).eq((2..EARLY_MAX as u32).map(stop)));
+        assert_eq!(early.keep(stop(1)), Early::Active(stop(1)));
+        early.send_all(|message| panic!("{message:?} is sent again"));
     }
 }

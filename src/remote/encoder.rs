@@ -220,6 +220,9 @@ pub(crate) fn write_port<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let (link, number) = in_scope("a reply port", |scope, link| {
         let number = scope.tokens.len() - scope.given;
+        if scope.given == PORTS_MAX {
+            return Err("reply ports are sent in messages alone".to_owned());
+        }
         if number + scope.given >= PORTS_MAX {
             return Err(format!("a message has at most {PORTS_MAX} reply ports"));
         }

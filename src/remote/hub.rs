@@ -19,6 +19,7 @@ use crate::remote::association::{
 use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::deploy_message::parent_names;
+use crate::remote::deployments::{EARLY_MAX, Early};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
 use crate::remote::hub_settings::{HubSettings, NodeName};
@@ -318,6 +319,9 @@ impl Hub {
     ///
     /// A start from which references have come, and which has not greeted yet, is not taken for it: a peer may name any.
     pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
+        if let Some(link) = self.active_link(name) {
+            return Some(link);
+        }
         self.with(|inner, now| {
             let peer = self.peer(inner, name, now)?;
             let uid = peer.association.peer();
@@ -344,7 +348,6 @@ impl Hub {
     }
 
     /// The link with a node that is up.
-    #[cfg(test)]
     pub(crate) fn active_link(&self, name: &str) -> Option<Arc<Link>> {
         let inner = lock(&self.inner);
         let peer = inner.peers.get(name)?;
@@ -572,11 +575,11 @@ impl Hub {
     /// Makes dead letters of what waits for a peer.
     fn drop_waiting(&self, link: &Link, is_end: bool) {
         let outbox = link.outbox.outbox();
-        outbox.end_with(is_end, |frame, _| self.lose(link, &frame, DeadLetterReason::NodeGone));
         if !is_end {
-            // The next push wakes again.
+            // First: a push that the following look misses wakes again.
             outbox.begin_look();
         }
+        outbox.end_with(is_end, |frame, _| self.lose(link, &frame, DeadLetterReason::NodeGone));
     }
 
     /// Makes dead letters of the messages of a batch that cannot go out, and ends its asks.
@@ -662,7 +665,7 @@ impl Hub {
         let now = self.now();
         link.early.send_all(|message| {
             let number = link.with_control(|control| control.sender.push(message.clone(), now));
-            // So many messages do not wait that the stream would be full. Those that do not get a number are refused in time.
+            // The stream has room for as many as are kept.
             if let Some(Ok(number)) = number {
                 if message.is_fence() {
                     link.outbox.outbox().fence_all(number);
@@ -680,8 +683,13 @@ impl Hub {
 
     /// Sends a numbered message, or keeps it until the link is active.
     pub(crate) fn send_when_active(&self, link: &Arc<Link>, message: NumberedMessage) {
-        if let Some(message) = link.early.keep(message) {
-            self.send_numbered(link, message);
+        match link.early.keep(message) {
+            Early::Kept => {}
+            Early::Active(message) => self.send_numbered(link, message),
+            Early::Full => log::error!(
+                "a control message for node {} is lost: more than {EARLY_MAX} wait for the link to it",
+                link.peer
+            ),
         }
     }
 

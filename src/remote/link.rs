@@ -341,7 +341,10 @@ impl Link {
         // A batch without envelopes costs no credit. It has a mark alone, and marks rise: the last one stands for those before it.
         let before = queue.frames.back_mut().filter(|before| is_empty && is_empty_batch(before));
         if let Some(before) = before {
-            *before = frame;
+            // A probe may show no mark.
+            if Position::read(before).is_ok_and(|before| before.mark <= position.mark) {
+                *before = frame;
+            }
             return Ok(Arrived::Done);
         }
         queue.frames.push_back(frame);
