@@ -97,7 +97,7 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// Stores the router for the leftovers, if the actor leaves a router; returns the farewell.
     fn reroute_to(&mut self, leave: Box<dyn Any + Send>) -> Option<A::Message> {
         let Ok(leave) = leave.downcast::<Leave<A::Message>>() else { return None };
-        let Leave { router, farewell } = *leave;
+        let Leave { router, farewell, .. } = *leave;
         if self.shares {
             // The messages that came through the router are in the shared queue, so the messages in the mailbox were
             // for this actor alone.

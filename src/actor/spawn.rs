@@ -29,6 +29,8 @@ use crate::path::actor_path::check_name;
 #[cfg(all(feature = "net", not(pointsman_loom)))]
 use crate::settings::deployment::Deployment;
 use crate::settings::deployment::MatchedDeployment;
+#[cfg(feature = "remote")]
+use crate::settings::section_fault::SectionFault;
 use crate::util::panic::{Guarded, drop_guarded};
 use crate::util::stderr_log::report;
 use std::any::TypeId;
@@ -439,6 +441,8 @@ fn check<'a, A: Actor>(
     let section = system.deployed(parent, name, &mailbox);
     let (dispatcher, mailbox, stash_capacity) = match section {
         Some(section) => {
+            #[cfg(feature = "remote")]
+            section.check_is_here(parent, || path_below(parent, name))?;
             let deployment = &section.deployment;
             (
                 deployment.dispatcher.clone().or(dispatcher),
@@ -485,6 +489,27 @@ fn full_policy(on_full: OverflowPolicy) -> FullPolicy {
 fn place(system: &SystemCore, dispatcher: Option<&str>) -> Result<ResolvedPlacement, SpawnError> {
     system.actor_begins()?;
     system.place(dispatcher).inspect_err(|_| system.actor_ended())
+}
+
+#[cfg(feature = "remote")]
+impl MatchedDeployment {
+    /// Refuses an actor here whose section names another node.
+    pub(crate) fn check_is_here(
+        &self,
+        parent: &AnyActorRef,
+        path: impl FnOnce() -> String,
+    ) -> Result<(), SpawnError> {
+        let Some(node) = &self.deployment.remote else { return Ok(()) };
+        if parent.core().system.extensions.node_name() == Some(node) {
+            return Ok(());
+        }
+        let key = format!("deployment.{:?}.remote", self.pattern);
+        Err(SpawnError::Section {
+            path: path(),
+            key,
+            fault: SectionFault::NotDeployable { nodes: vec![node.clone()] },
+        })
+    }
 }
 
 impl SystemCore {

@@ -33,6 +33,16 @@ impl<M: Send + 'static> ActorRef<M> {
         }
     }
 
+    /// Whether the recipient has been told that it gets copies.
+    pub(crate) fn may_have_copies(&self) -> bool {
+        let mark = match self.target() {
+            Target::Local(local) => &local.core.takes_copies,
+            Target::Foreign(foreign) => &foreign.told_of_copies,
+        };
+        // Ordering: Acquire; pairs with the Release store in `mark_for_copies`.
+        mark.load(Ordering::Acquire)
+    }
+
     #[cold]
     #[inline(never)]
     fn mark_for_copies(&self) {

@@ -40,6 +40,16 @@ pub enum DeployFault {
     },
     /// The mailbox is described by code, which cannot go to another node.
     Mailbox,
+    /// The router is no [deployable pool](crate::routing::RouterBuilder::deployable_pool).
+    NotDeployable,
+    /// A pool names no node for its routees.
+    NoNodes,
+    /// A pool names the nodes of its routees twice.
+    RemotePoolOfRemotePool,
+    /// The routees of a pool share a queue.
+    SharedQueue,
+    /// A pool has its routees skip unwanted messages.
+    SkipUnwanted,
     /// Two types of messages have one name on the wire.
     MessageName {
         /// The name of the type that the actor takes.
@@ -72,6 +82,21 @@ impl fmt::Display for DeployFault {
             DeployFault::Mailbox => f.write_str(
                 "its mailbox is described by code, which cannot go to another node: give a name that the other node has \
                  for the mailbox, or let the actor's type choose it",
+            ),
+            DeployFault::NotDeployable => f.write_str(
+                "its routees cannot be made on other nodes: describe it by `deployable_pool`, or leave the nodes out",
+            ),
+            DeployFault::NoNodes => f.write_str("it names no node for its routees: name at least one"),
+            DeployFault::RemotePoolOfRemotePool => f.write_str(
+                "it names the nodes of its routees twice, and a remote pool is no routee of a remote pool: call \
+                 `on_nodes` once",
+            ),
+            DeployFault::SharedQueue => f.write_str(
+                "its routees share a queue, which is on one node: choose another logic, or leave the nodes out",
+            ),
+            DeployFault::SkipUnwanted => f.write_str(
+                "routees on other nodes cannot be told to skip unwanted messages: leave `skip_unwanted` out, and call \
+                 `Context::skip_unwanted` in `Deploy::deploy`",
             ),
             DeployFault::MessageName { message_type } => write!(
                 f,

@@ -26,6 +26,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
+use std::time::Duration;
 
 /// A recipient of messages: implement it to put a recipient of your own behind an [`ActorRef`].
 ///
@@ -473,4 +474,6 @@ pub(crate) struct Leave<M> {
     pub router: ActorRef<M>,
     /// The last message of the router to the actor: no mailbox can refuse it.
     pub farewell: Option<M>,
+    /// The time after which an actor elsewhere stops. The head sees to that of an actor here.
+    pub within: Option<Duration>,
 }

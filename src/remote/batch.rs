@@ -88,8 +88,8 @@ impl EnvelopeKind {
     /// Whether an envelope of this kind goes to such a place, with so many tokens.
     fn fits(self, place: &Place<'_>, tokens: usize) -> bool {
         match self {
-            Self::Tell | Self::Fragment => matches!(place, Place::Actor { .. }),
-            Self::Pill | Self::Kill | Self::Leave => matches!(place, Place::Actor { .. }) && tokens == 0,
+            Self::Tell | Self::Leave | Self::Fragment => matches!(place, Place::Actor { .. }),
+            Self::Pill | Self::Kill => matches!(place, Place::Actor { .. }) && tokens == 0,
             Self::Reply => matches!(place, Place::Port) && tokens > 0,
             Self::RefusedReply | Self::Identity => matches!(place, Place::Port) && tokens == 1,
             Self::Select => matches!(place, Place::Selection { .. }),
@@ -767,8 +767,8 @@ mod tests {
         // Which of the places above, and how many tokens, a kind may have.
         for kind in EnvelopeKind::ALL {
             let (at, tokens): (usize, &[usize]) = match kind {
-                EnvelopeKind::Tell | EnvelopeKind::Fragment => (0, &[0, 1, 2, 255]),
-                EnvelopeKind::Pill | EnvelopeKind::Kill | EnvelopeKind::Leave => (0, &[0]),
+                EnvelopeKind::Tell | EnvelopeKind::Leave | EnvelopeKind::Fragment => (0, &[0, 1, 2, 255]),
+                EnvelopeKind::Pill | EnvelopeKind::Kill => (0, &[0]),
                 EnvelopeKind::Reply => (1, &[1, 2, 255]),
                 EnvelopeKind::RefusedReply | EnvelopeKind::Identity => (1, &[1]),
                 EnvelopeKind::Select => (2, &[0, 1, 2, 255]),

@@ -15,7 +15,7 @@ use crate::actor::spawn::{Held, Plan, spawn_cell, spawn_standing};
 use crate::actor::turn::apply;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
-use crate::core::control::Control;
+use crate::core::control::{Control, Leaving};
 use crate::core::deploy_fault::DeployFault;
 use crate::core::elsewhere::{Elsewhere, EndElsewhere, Standing};
 use crate::core::error::SpawnError;
@@ -36,9 +36,14 @@ use crate::remote::deployments::{Deployment, DeploymentState};
 use crate::remote::encoder;
 use crate::remote::far::Far;
 use crate::remote::hub::Hub;
+use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::stand_in::StandIn;
+use crate::remote::wire::Wire;
 use crate::sync::OnceLock;
+use crate::util::panic::drop_guarded;
+use serde::Serialize;
+use std::any::Any;
 use std::sync::Arc;
 
 impl ActorBuilder {
@@ -61,39 +66,175 @@ impl ActorBuilder {
     ///
     /// As [`spawn`](Self::spawn), and [`SpawnError::Deploy`] if the actor cannot be sent.
     pub fn deploy_on<A: Deploy>(self, node: &str, args: A::Args) -> Result<ActorRef<A::Message>, SpawnError> {
-        let parent = self.plan.parent.clone().map_err(|system| SpawnError::ShutDown { system })?;
-        let name = self.plan.name.clone();
-        if let Some(name) = &name {
-            check_name(name)?;
-        }
-        let refuse = |fault| {
-            let parent = parent.path();
-            let parent = parent.as_str().trim_end_matches('/');
-            SpawnError::Deploy { path: format!("{parent}/{}", name.as_deref().unwrap_or("$")), fault }
-        };
-        let Some(hub) = parent.core().system.hub().cloned() else { return Err(refuse(DeployFault::NoNode)) };
-        if !is_node_name(node) {
-            return Err(refuse(DeployFault::NodeName { node: node.to_owned() }));
-        }
-        if *node == *hub.settings.name.node {
-            return spawn_cell::<A, _>(
+        self.deploy_at::<A>(Some(node), args)
+    }
+
+    /// Makes the actor by the factory that its type names, on the node that the [settings of the
+    /// system](crate::settings::Deployment::remote) name for its path, or else here. As [`deploy_on`](Self::deploy_on), which
+    /// follows these settings, too.
+    ///
+    /// ```
+    /// use pointsman::prelude::*;
+    /// use pointsman::remote::{Deploy, InProcess, Node, Policy};
+    /// use pointsman::settings::Deployment;
+    ///
+    /// struct Audit;
+    ///
+    /// impl Actor for Audit {
+    ///     type Message = String;
+    ///     fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// impl Deploy for Audit {
+    ///     const FACTORY: &'static str = "demo.Audit";
+    ///     type Args = ();
+    ///     fn deploy(_: &(), _: &mut Context<String>) -> Result<Self, Failure> {
+    ///         Ok(Self)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let network = InProcess::new();
+    /// let n1 = System::builder("demo")
+    ///     .node(Node::new("n1").engine(network))
+    ///     .deploy("/audit", Deployment::new().remote("n2"))
+    ///     .build()?;
+    /// let here = n1.actor("here").deploy::<Audit>(())?;
+    /// let there = n1.actor("audit").deploy::<Audit>(())?;
+    /// assert!(here.is_here() && !there.is_here());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`deploy_on`](Self::deploy_on).
+    pub fn deploy<A: Deploy>(self, args: A::Args) -> Result<ActorRef<A::Message>, SpawnError> {
+        self.deploy_at::<A>(None, args)
+    }
+
+    fn deploy_at<A: Deploy>(
+        self,
+        node: Option<&str>,
+        args: A::Args,
+    ) -> Result<ActorRef<A::Message>, SpawnError> {
+        match NodeOf::new(&self.plan, node) {
+            NodeOf::Here => spawn_cell::<A, _>(
                 self.plan,
                 by_context(move |ctx: &mut Context<A::Message>| A::deploy(&args, ctx)),
-            );
+            ),
+            NodeOf::Other(node) => {
+                deploy_held(self.plan, &node, A::FACTORY, &args, IsHeld::Here).map(HeldElsewhere::start)
+            }
         }
-        let link = hub.link_to(node).ok_or_else(|| refuse(DeployFault::TooManyNodes))?;
-        let request = request::<A>(&self.plan, &hub, &link, &parent, &args).map_err(&refuse)?;
-        deploy::<A>(self.plan, &hub, &link, parent.clone(), request, &refuse)
     }
 }
 
+/// The node of a new actor.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NodeOf {
+    /// That of its own system.
+    Here,
+    Other(String),
+}
+
+impl NodeOf {
+    /// The node that the settings of the system name for an actor, or else this one. `None`: the actor is here.
+    pub(crate) fn new(plan: &Plan, node: Option<&str>) -> Self {
+        let Ok(parent) = &plan.parent else { return Self::Here };
+        let system = &parent.core().system;
+        let section = system.section(parent, plan.name.as_deref());
+        let chosen = section.and_then(|section| section.deployment.remote.as_deref()).or(node);
+        match chosen.filter(|node| system.extensions.node_name() != Some(*node)) {
+            Some(node) => Self::Other(node.to_owned()),
+            None => Self::Here,
+        }
+    }
+}
+
+/// Whether an actor that is made elsewhere waits for [`HeldElsewhere::start`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsHeld {
+    /// The actor begins at once. Its stand-in waits.
+    Here,
+    /// Both wait.
+    There,
+}
+
+/// An actor that is asked for at another node, and its stand-in before the first turn. If this is dropped, both end.
+#[must_use = "an actor that is not started ends"]
+pub(crate) struct HeldElsewhere<M: Send + 'static> {
+    reference: ActorRef<M>,
+    stand_in: Held<Never>,
+    link: Arc<Link>,
+    uid: u32,
+    is_held: IsHeld,
+}
+
+impl<M: Send + 'static> HeldElsewhere<M> {
+    /// The actor.
+    pub(crate) fn actor(&self) -> &ActorRef<M> {
+        &self.reference
+    }
+
+    /// Gives the actor and its stand-in their first turns.
+    pub(crate) fn start(self) -> ActorRef<M> {
+        let Self { reference, stand_in, link, uid, is_held } = self;
+        if is_held == IsHeld::There {
+            link.hub.send_when_active(&link, NumberedMessage::Verdict { uid, verdict: ParentVerdict::Begin });
+        }
+        stand_in.start();
+        reference
+    }
+}
+
+/// Asks a node to make an actor that is a child here, by the factory of this name.
+pub(crate) fn deploy_held<M: Wire, T: Serialize>(
+    plan: Plan,
+    node: &str,
+    factory: &str,
+    args: &T,
+    is_held: IsHeld,
+) -> Result<HeldElsewhere<M>, SpawnError> {
+    let parent = plan.parent.clone().map_err(|system| SpawnError::ShutDown { system })?;
+    let name = plan.name.clone();
+    if let Some(name) = &name {
+        check_name(name)?;
+    }
+    let refuse = |fault| {
+        let parent = parent.path();
+        let parent = parent.as_str().trim_end_matches('/');
+        SpawnError::Deploy { path: format!("{parent}/{}", name.as_deref().unwrap_or("$")), fault }
+    };
+    let Some(hub) = parent.core().system.hub().cloned() else { return Err(refuse(DeployFault::NoNode)) };
+    if !is_node_name(node) {
+        return Err(refuse(DeployFault::NodeName { node: node.to_owned() }));
+    }
+    let link = hub.link_to(node).ok_or_else(|| refuse(DeployFault::TooManyNodes))?;
+    let args = encode_args(&link, args).map_err(&refuse)?;
+    let mut request = request(&plan, &hub, &parent, factory, args).map_err(&refuse)?;
+    request.is_held = is_held == IsHeld::There;
+    deploy::<M>(plan, &hub, &link, parent.clone(), request, &refuse)
+}
+
+/// Writes the arguments of a factory.
+fn encode_args<T: Serialize>(link: &Arc<Link>, args: &T) -> Result<Vec<u8>, DeployFault> {
+    encoder::encode_alone(link, args, REQUEST_MAX).map_err(|error| match error {
+        EncodeError::TooLarge { size, max } => DeployFault::TooLarge { size, max },
+        EncodeError::Refused { why } => DeployFault::Arguments { why },
+        EncodeError::Panicked(payload) => std::panic::resume_unwind(payload),
+    })
+}
+
 /// Writes the request to make an actor.
-fn request<A: Deploy>(
+fn request(
     plan: &Plan,
     hub: &Hub,
-    link: &Arc<Link>,
     parent: &AnyActorRef,
-    args: &A::Args,
+    factory: &str,
+    args: Vec<u8>,
 ) -> Result<DeployRequest, DeployFault> {
     let uid = parent.core().system.next_uid();
     let mailbox = match &plan.mailbox {
@@ -101,11 +242,6 @@ fn request<A: Deploy>(
         MailboxKind::Chosen(Some(MailboxChoice(Choice::Name(name)))) => Some(name.to_string()),
         _ => return Err(DeployFault::Mailbox),
     };
-    let args = encoder::encode_alone(link, args, REQUEST_MAX).map_err(|error| match error {
-        EncodeError::TooLarge { size, max } => DeployFault::TooLarge { size, max },
-        EncodeError::Refused { why } => DeployFault::Arguments { why },
-        EncodeError::Panicked(payload) => std::panic::resume_unwind(payload),
-    })?;
     let parent_path = parent.tree_path();
     let request = DeployRequest {
         uid,
@@ -115,12 +251,13 @@ fn request<A: Deploy>(
             uid: parent.uid(),
             type_id: hub.registry.id_of(parent).unwrap_or(0),
         },
-        factory: A::FACTORY.to_owned(),
+        factory: factory.to_owned(),
         args,
         suspensions: 0,
         dispatcher: plan.dispatcher.clone(),
         mailbox,
         stash_capacity: plan.stash_capacity,
+        is_held: false,
     };
     let texts = [&request.dispatcher, &request.mailbox].map(|text| text.as_ref().map_or(0, String::len));
     let size =
@@ -132,21 +269,21 @@ fn request<A: Deploy>(
 }
 
 /// Makes the stand-in, and sends the request.
-fn deploy<A: Deploy>(
+fn deploy<M: Wire>(
     plan: Plan,
     hub: &Hub,
     link: &Arc<Link>,
     parent: AnyActorRef,
     mut request: DeployRequest,
     refuse: &dyn Fn(DeployFault) -> SpawnError,
-) -> Result<ActorRef<A::Message>, SpawnError> {
+) -> Result<HeldElsewhere<M>, SpawnError> {
     let name = &hub.settings.name;
     let path = physical_path(&name.system, &name.node, &request.parent.path, &request.name);
     if let Err(fault) = check_canonical(&path, true) {
         return Err(refuse(DeployFault::Path { path, why: fault.to_string() }));
     }
-    let own = link.far::<A::Message>(&path, request.uid);
-    let message_type = std::any::type_name::<A::Message>();
+    let own = link.far::<M>(&path, request.uid);
+    let message_type = std::any::type_name::<M>();
     let own = own.ok_or_else(|| refuse(DeployFault::MessageName { message_type }))?;
     let far = Far::of(&own).ok_or_else(|| refuse(DeployFault::MessageName { message_type }))?;
     let (mut held, mut error): (Option<Held<Never>>, _) = (None, None);
@@ -159,7 +296,12 @@ fn deploy<A: Deploy>(
             reference: Box::new(own.clone()),
             end: OnceLock::new(),
         };
-        let recipe = DeployedElsewhere { far: far.clone(), deployment: of_stand_in.clone(), suspensions: 0 };
+        let recipe = DeployedElsewhere {
+            far: far.clone(),
+            deployment: of_stand_in.clone(),
+            suspensions: 0,
+            send_leave: leaving::send::<M>,
+        };
         match spawn_standing::<StandIn, _>(Ok(parent), standing, plan.on_failure, recipe) {
             Ok(made) => {
                 let cell = made.actor().any_local();
@@ -178,6 +320,8 @@ fn deploy<A: Deploy>(
         return Err(error.unwrap_or_else(|| refuse(DeployFault::NoNode)));
     };
     request.suspensions = held.suspensions();
+    let uid = request.uid;
+    let is_held = if request.is_held { IsHeld::There } else { IsHeld::Here };
     let deployment = Arc::new(Deployment::new(request.clone(), path, stand_in, hub.now()));
     // Set once: the stand-in has had no turn.
     let _ = of_stand_in.set(deployment.clone());
@@ -188,8 +332,7 @@ fn deploy<A: Deploy>(
             link.deployments.take_all();
         }
     }
-    held.start();
-    Ok(own)
+    Ok(HeldElsewhere { reference: own, stand_in: held, link: link.clone(), uid, is_held })
 }
 
 /// Passes control on to an actor that this node has made elsewhere.
@@ -199,6 +342,8 @@ struct DeployedElsewhere {
     deployment: Arc<OnceLock<Arc<Deployment>>>,
     /// The suspensions of the stand-in, and so of the actor.
     suspensions: u32,
+    /// Sends the request to leave a router, or returns it if there is no room.
+    send_leave: fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>,
 }
 
 impl Recipe<StandIn> for DeployedElsewhere {
@@ -219,17 +364,28 @@ impl Recipe<StandIn> for DeployedElsewhere {
         let Some(deployment) = self.deployment.get().filter(|_| !is_over).cloned() else {
             return match control {
                 Control::PoisonPill | Control::Kill => Some(Control::Stop),
+                // It leaves by its end.
+                Control::Leave { leave, .. } => {
+                    drop_guarded(leave);
+                    None
+                }
                 own => Some(own),
             };
         };
         let is_refused = deployment.state() == DeploymentState::Refused;
+        if let Control::Leave { leave, .. } = control {
+            match is_refused {
+                true => {
+                    drop_guarded(leave);
+                    self.end_refused(&deployment);
+                }
+                false => self.leave(&deployment, leave),
+            }
+            return None;
+        }
         match &control {
             Control::Stop | Control::PoisonPill | Control::Kill if is_refused => {
-                if self.far.link.is_active() {
-                    // A request that was not answered in time may still make the actor.
-                    self.tell(&deployment, ParentVerdict::Stop);
-                }
-                end(&self.far.link, &deployment);
+                self.end_refused(&deployment);
                 return None;
             }
             Control::Stop => {
@@ -272,6 +428,22 @@ impl Recipe<StandIn> for DeployedElsewhere {
 }
 
 impl DeployedElsewhere {
+    /// The peer has made no actor: ends the stand-in.
+    fn end_refused(&self, deployment: &Deployment) {
+        if self.far.link.is_active() {
+            // A request that was not answered in time may still make the actor.
+            self.tell(deployment, ParentVerdict::Stop);
+        }
+        end(&self.far.link, deployment);
+    }
+
+    /// Asks the actor to leave its router, now or when there is room.
+    fn leave(&self, deployment: &Deployment, leave: Box<dyn Any + Send>) {
+        if let Err(leave) = (self.send_leave)(&self.far, leave) {
+            deployment.keep_leave(leave);
+        }
+    }
+
     fn tell(&self, deployment: &Deployment, verdict: ParentVerdict) {
         let (link, uid) = (&self.far.link, deployment.request.uid);
         link.hub.send_when_active(link, NumberedMessage::Verdict { uid, verdict });
@@ -280,7 +452,8 @@ impl DeployedElsewhere {
     /// Asks the peer once more to make the actor.
     fn ask_again(&self, deployment: &Deployment) {
         let link = &self.far.link;
-        let request = DeployRequest { suspensions: self.suspensions, ..deployment.request.clone() };
+        let request =
+            DeployRequest { suspensions: self.suspensions, is_held: false, ..deployment.request.clone() };
         deployment.set(DeploymentState::Asked(link.hub.now()));
         link.hub.send_when_active(link, NumberedMessage::Deploy(Box::new(request)));
     }
@@ -331,6 +504,16 @@ fn fail(deployment: &Deployment, failure: Failure) {
 pub(crate) fn ended(link: &Arc<Link>, uid: u32) {
     if let Some(deployment) = link.deployments.get(uid) {
         end(link, &deployment);
+    }
+}
+
+/// Looks once more whether there is room for requests to leave routers.
+pub(crate) fn leave_again(link: &Arc<Link>) {
+    for deployment in link.deployments.all() {
+        if let Some(leave) = deployment.take_leave() {
+            let control = Control::Leave { leave, leaving: Leaving::AtPosition };
+            drop_guarded(deployment.stand_in.send_system(control).err());
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct DeployRequest {
     /// The name of a mailbox that the receiver has.
     pub(crate) mailbox: Option<String>,
     pub(crate) stash_capacity: Option<u32>,
+    /// The actor is made, and takes messages, but has no turn before it is told to [begin](ParentVerdict::Begin).
+    pub(crate) is_held: bool,
 }
 
 /// The parent of a deployed actor, at the sender.
@@ -42,9 +44,15 @@ pub(crate) struct Parent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ParentVerdict {
     Suspend,
-    Resume { judged: bool },
-    Restart { cause: String },
+    Resume {
+        judged: bool,
+    },
+    Restart {
+        cause: String,
+    },
     Stop,
+    /// The first turn of an actor that was held back.
+    Begin,
 }
 
 /// The failure of a deployed actor, as it crosses.

@@ -24,6 +24,7 @@ impl Deploying for Factories {
 
     fn tick(&self, link: &Arc<Link>) {
         child_stand_in::refuse_overdue(link);
+        child_stand_in::leave_again(link);
     }
 
     fn link_ended(&self, link: &Arc<Link>) {

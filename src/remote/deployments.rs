@@ -6,6 +6,8 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::remote::control_message::NumberedMessage;
 use crate::remote::deploy_message::DeployRequest;
 use crate::sync::{HashMap, Mutex, lock};
+use crate::util::panic::drop_guarded;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,11 +32,24 @@ pub(crate) struct Deployment {
     /// The child here that stands in for the actor.
     pub(crate) stand_in: AnyActorRef,
     state: Mutex<DeploymentState>,
+    /// The request to leave a router, for which the link had no room.
+    leave: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Deployment {
     pub(crate) fn new(request: DeployRequest, path: String, stand_in: AnyActorRef, now: Duration) -> Self {
-        Self { request, path, stand_in, state: Mutex::new(DeploymentState::Asked(now)) }
+        let state = Mutex::new(DeploymentState::Asked(now));
+        Self { request, path, stand_in, state, leave: Mutex::new(None) }
+    }
+
+    /// Keeps a request to leave a router until the link has room.
+    pub(crate) fn keep_leave(&self, leave: Box<dyn Any + Send>) {
+        let former = lock(&self.leave).replace(leave);
+        drop_guarded(former);
+    }
+
+    pub(crate) fn take_leave(&self) -> Option<Box<dyn Any + Send>> {
+        lock(&self.leave).take()
     }
 
     pub(crate) fn state(&self) -> DeploymentState {
@@ -81,11 +96,17 @@ impl Deployments {
         std::mem::take(&mut *lock(&self.by_uid)).into_values().collect()
     }
 
+    /// All of them, in the order in which they were made.
+    pub(crate) fn all(&self) -> Vec<Arc<Deployment>> {
+        let mut all: Vec<_> = lock(&self.by_uid).values().cloned().collect();
+        all.sort_unstable_by_key(|deployment| deployment.request.uid);
+        all
+    }
+
     /// Refuses those that the peer has not answered in time, and returns them, in the order in which they were made.
     pub(crate) fn refuse_overdue(&self, now: Duration) -> Vec<Arc<Deployment>> {
-        let mut overdue: Vec<_> =
-            lock(&self.by_uid).values().filter(|deployment| deployment.is_overdue(now)).cloned().collect();
-        overdue.sort_unstable_by_key(|deployment| deployment.request.uid);
+        let mut overdue = self.all();
+        overdue.retain(|deployment| deployment.is_overdue(now));
         overdue
     }
 }
@@ -150,7 +171,14 @@ struct DeployedHere {
     parent: String,
     /// The suspensions that the peer may undo.
     suspensions: u32,
+    /// Gives the actor its first turn, for which the peer waits. If this is dropped, the actor ends.
+    begin: Option<Begin>,
+    /// Whether the actor has been told to leave its router.
+    is_leaving: bool,
 }
+
+/// Gives an actor its first turn.
+pub(crate) type Begin = Box<dyn FnOnce() + Send>;
 
 /// A parent here in place of a parent at the peer.
 struct ParentHere {
@@ -208,16 +236,31 @@ impl DeployedTable {
         Some(parent.actor.clone())
     }
 
-    /// Enters an actor, for which the parent has counted one child.
-    pub(crate) fn enter(&self, actor: AnyActorRef, parent: &str, suspensions: u32) {
-        let deployed = DeployedHere { actor: actor.clone(), parent: parent.to_owned(), suspensions };
-        lock(&self.0).by_uid.insert(actor.uid(), deployed);
+    /// Enters an actor, for which the parent has counted one child. `begin` is there if the actor is held back.
+    pub(crate) fn enter(&self, actor: AnyActorRef, parent: &str, suspensions: u32, begin: Option<Begin>) {
+        let uid = actor.uid();
+        let parent = parent.to_owned();
+        let deployed = DeployedHere { actor, parent, suspensions, begin, is_leaving: false };
+        let former = lock(&self.0).by_uid.insert(uid, deployed);
+        drop(former);
+    }
+
+    /// Takes out what gives an actor its first turn.
+    pub(crate) fn take_begin(&self, uid: u32) -> Option<Begin> {
+        lock(&self.0).by_uid.get_mut(&uid)?.begin.take()
+    }
+
+    /// The actor of this uid leaves its router. `None` if there is none, or it was told before.
+    pub(crate) fn begin_to_leave(&self, uid: u32) -> Option<AnyActorRef> {
+        let mut lists = lock(&self.0);
+        let deployed = lists.by_uid.get_mut(&uid)?;
+        (!std::mem::replace(&mut deployed.is_leaving, true)).then(|| deployed.actor.clone())
     }
 
     /// An actor has ended. Returns its parent, if that has no other child and is needed no more.
     pub(crate) fn leave(&self, uid: u32) -> Option<AnyActorRef> {
-        let parent = lock(&self.0).by_uid.remove(&uid)?.parent;
-        self.leave_parent(&parent)
+        let ended = lock(&self.0).by_uid.remove(&uid)?;
+        self.leave_parent(&ended.parent)
     }
 
     /// A parent has one child fewer. Returns it, if it has none and is needed no more.

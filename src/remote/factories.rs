@@ -3,11 +3,12 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::Recipe;
-use crate::actor::spawn::{Plan, spawn_deployed};
+use crate::actor::spawn::{Held, Plan, spawn_deployed};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 use crate::remote::decoder::Decoder;
 use crate::remote::deploy::Deploy;
+use crate::remote::deployments::Begin;
 use crate::remote::link::Link;
 use crate::remote::wire::{NAME_MAX, is_name};
 use crate::util::debug_by_display::debug_by_display;
@@ -22,9 +23,30 @@ type Make = fn(&Arc<Link>, &[u8], NewActor<'_>) -> Result<(), String>;
 /// An actor that is to be made.
 pub(crate) struct NewActor<'a> {
     pub(crate) plan: Plan,
+    pub(crate) entry: Entry<'a>,
+}
+
+/// The entry of a new actor in the table of those that a peer has made.
+pub(crate) struct Entry<'a> {
     pub(crate) uid: u32,
     pub(crate) suspensions: u32,
-    pub(crate) enter: &'a mut dyn FnMut(AnyActorRef),
+    /// Whether the actor has its first turn later.
+    pub(crate) is_held: bool,
+    pub(crate) enter: &'a mut dyn FnMut(AnyActorRef, Option<Begin>),
+}
+
+impl Entry<'_> {
+    /// Enters an actor before its first turn, which it has now unless it is held back.
+    fn enter<M: Send + 'static>(self, mut held: Held<M>) {
+        held.suspend(self.suspensions);
+        let actor = held.actor().any_local();
+        if self.is_held {
+            (self.enter)(actor, Some(Box::new(move || drop(held.start()))));
+        } else {
+            (self.enter)(actor, None);
+            held.start();
+        }
+    }
 }
 
 /// A factory that is known to a node, without its type.
@@ -117,14 +139,12 @@ impl<A: Deploy> Recipe<A> for FromArgs<A> {
 }
 
 fn make<A: Deploy>(link: &Arc<Link>, args: &[u8], new: NewActor<'_>) -> Result<(), String> {
-    let NewActor { plan, uid, suspensions, enter } = new;
+    let NewActor { plan, entry } = new;
     let args = Decoder::default()
         .read::<A::Args>(link, std::iter::empty(), args)
         .map_err(|error| format!("the arguments of the factory {:?} cannot be read: {error}", A::FACTORY))?;
-    let mut held =
-        spawn_deployed::<A, _>(plan, uid, FromArgs::<A>(args)).map_err(|error| error.to_string())?;
-    held.suspend(suspensions);
-    enter(held.actor().any_local());
-    held.start();
+    let held =
+        spawn_deployed::<A, _>(plan, entry.uid, FromArgs::<A>(args)).map_err(|error| error.to_string())?;
+    entry.enter(held);
     Ok(())
 }

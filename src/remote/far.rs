@@ -5,10 +5,11 @@
 
 use crate::core::actor_ref::{ActorRef, RecipientLoad, Target};
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::control::Leaving;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::elsewhere::Elsewhere;
 use crate::core::error::SendError;
-use crate::core::recipient::{DeliveryStatus, OwnRecipient};
+use crate::core::recipient::{DeliveryStatus, Leave, OwnRecipient};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
 use crate::remote::batch::{EnvelopeKind, Place};
@@ -17,6 +18,7 @@ use crate::remote::control_message::NumberedMessage;
 use crate::remote::encoder::{self, Pushed};
 use crate::remote::far_state::{FarLook, FarState};
 use crate::remote::far_table::{FarKey, Interned};
+use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::outbox::EntryMemory;
 use crate::remote::stand_ins::Slot;
@@ -153,6 +155,10 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
 
     fn elsewhere(&self) -> Option<&dyn Elsewhere> {
         Some(&*self.far)
+    }
+
+    fn leave(&self, leave: Leave<M>, leaving: Leaving) {
+        leaving::leave(&self.far, leave, leaving);
     }
 
     fn reason(&self, refused: &SendError<M>) -> DeadLetterReason {

@@ -15,6 +15,7 @@ use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
 use crate::remote::decoder::Decoder;
 use crate::remote::frame::Prefix;
+use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::policy::{Incoming, NotAllowed};
 use crate::remote::ports::NoPort;
@@ -212,6 +213,11 @@ impl Lane {
                     Ok(actor) if envelope.kind == EnvelopeKind::Pill => actor.poison(),
                     Ok(actor) => actor.kill(),
                     Err(reason) => link.refused.count(reason, 1),
+                }
+            }
+            (EnvelopeKind::Leave, _) => {
+                if let Err(reason) = leaving::take(link, envelope, system, decoder) {
+                    link.refused.count(reason, 1);
                 }
             }
             // Those that this version does not send.

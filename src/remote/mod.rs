@@ -138,6 +138,8 @@ pub(crate) mod child_stand_in; // the child in the place of an actor that this n
 #[cfg(feature = "remote")]
 pub(crate) mod parent_stand_in; // the parent of an actor that another node has made here
 #[cfg(feature = "remote")]
+pub(crate) mod leaving; // routees elsewhere that leave their router
+#[cfg(feature = "remote")]
 pub(crate) mod deploying; // where messages about deployments go
 #[cfg(feature = "remote")]
 pub(crate) mod node_event; // events of a node

@@ -16,8 +16,9 @@ use crate::remote::registry::{RegisterError, Registry};
 #[cfg(feature = "config")]
 use crate::remote::settings::{DetectorKeys, RemoteSettings};
 use crate::remote::wire::Wire;
-use crate::sync::{Mutex, thread};
+use crate::sync::{HashSet, Mutex, thread};
 use crate::util::debug_by_display::debug_by_display;
+use std::any::TypeId;
 use std::error::Error;
 use std::fmt;
 use std::num::NonZeroU8;
@@ -57,6 +58,8 @@ pub struct Node {
     /// The first type that could not be registered.
     register_error: Option<RegisterError>,
     factories: Factories,
+    /// The types of messages that factories alone have registered so far.
+    of_factories: HashSet<TypeId>,
     /// The first factory that could not be registered.
     factory_error: Option<FactoryError>,
     policy: Policy,
@@ -90,6 +93,7 @@ impl Node {
             registry: Registry::default(),
             register_error: None,
             factories: Factories::default(),
+            of_factories: HashSet::new(),
             factory_error: None,
             policy: Policy::default(),
             limits: Limits::default(),
@@ -131,8 +135,11 @@ impl Node {
     /// with the same [name and version](Wire), and a name that no type can have are errors when the system is
     /// [built](crate::SystemBuilder::build).
     pub fn message<M: Wire>(mut self) -> Self {
-        if let Err(error) = self.registry.register::<M>() {
-            self.register_error.get_or_insert(error);
+        match self.registry.register::<M>() {
+            Ok(()) => {}
+            // A factory has registered it, whichever is called first.
+            Err(RegisterError::Again { .. }) if self.of_factories.remove(&TypeId::of::<M>()) => {}
+            Err(error) => drop(self.register_error.get_or_insert(error)),
         }
         self
     }
@@ -144,8 +151,9 @@ impl Node {
             self.factory_error.get_or_insert(error);
         }
         match self.registry.register::<A::Message>() {
+            Ok(()) => drop(self.of_factories.insert(TypeId::of::<A::Message>())),
             // Several factories may make actors of one type of message.
-            Ok(()) | Err(RegisterError::Again { .. }) => {}
+            Err(RegisterError::Again { .. }) => {}
             Err(error) => drop(self.register_error.get_or_insert(error)),
         }
         self

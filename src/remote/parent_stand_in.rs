@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::path::canonical_path::check_canonical;
 use crate::remote::control_message::NumberedMessage;
 use crate::remote::deploy_message::{DeployRequest, FailureText, Parent, ParentVerdict, cut, parent_names};
-use crate::remote::factories::{Factories, NewActor};
+use crate::remote::factories::{Entry, Factories, NewActor};
 use crate::remote::link::Link;
 use crate::remote::policy::Incoming;
 use crate::remote::wire::Wire;
@@ -101,8 +101,8 @@ pub(crate) fn deploy(factories: &Factories, link: &Arc<Link>, request: DeployReq
 }
 
 fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -> Result<(), String> {
-    let DeployRequest { uid, name, parent, factory, args, suspensions, dispatcher, mailbox, stash_capacity } =
-        request;
+    let DeployRequest { uid, name, parent, factory, args, suspensions, is_held, .. } = request;
+    let DeployRequest { dispatcher, mailbox, stash_capacity, .. } = request;
     let hub = &link.hub;
     let incoming = Incoming::Deploy { factory: &factory, node: &link.peer, roles: link.roles() };
     if let Err(why) = link.access().decide(incoming) {
@@ -145,8 +145,9 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
     if let Some(mailbox) = mailbox {
         plan.mailbox = MailboxKind::named(&mailbox);
     }
-    let mut enter = |actor| link.deployed.enter(actor, &coded, suspensions);
-    let made = factories.make(&factory, link, &args, NewActor { plan, uid, suspensions, enter: &mut enter });
+    let mut enter = |actor, begin| link.deployed.enter(actor, &coded, suspensions, begin);
+    let entry = Entry { uid, suspensions, is_held, enter: &mut enter };
+    let made = factories.make(&factory, link, &args, NewActor { plan, entry });
     if let Err(why) = made {
         if let Some(parent) = link.deployed.leave_parent(&coded) {
             stop_parent(&parent);
@@ -212,7 +213,16 @@ pub(crate) fn carry_out(link: &Arc<Link>, uid: u32, verdict: ParentVerdict) {
             let _ = actor.send_system(Control::Restart(Failure::msg(cause)));
         }
         ParentVerdict::Resume { .. } | ParentVerdict::Restart { .. } => {}
-        ParentVerdict::Stop => actor.stop(),
+        ParentVerdict::Begin => {
+            if let Some(begin) = link.deployed.take_begin(uid) {
+                begin();
+            }
+        }
+        ParentVerdict::Stop => {
+            // An actor that is held back ends by this.
+            drop(link.deployed.take_begin(uid));
+            actor.stop();
+        }
     }
 }
 

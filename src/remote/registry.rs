@@ -9,6 +9,7 @@ use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
 use crate::remote::decoder::Decoder;
 use crate::remote::far_selection::selection;
 use crate::remote::hub::Hub;
+use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::refused::refusing;
 use crate::remote::wire::{NAME_MAX, Wire, is_name, wire_id};
@@ -18,6 +19,7 @@ use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Appends a message to the bytes, if it has at most so many.
 type Encode = fn(&dyn Any, &mut Vec<u8>, usize) -> Result<usize, EncodeError>;
@@ -35,6 +37,15 @@ pub(crate) trait Inlet {
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
     ) -> Result<Option<DeadLetterReason>, DecodeError>;
+
+    /// Decodes a request of the link to leave a router, and tells the actor. Returns the time that it has.
+    fn leave(
+        &self,
+        link: &Arc<Link>,
+        decoder: &mut Decoder,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Result<Option<Duration>, DecodeError>;
 }
 
 impl<M: Wire> Inlet for ActorRef<M> {
@@ -62,6 +73,16 @@ impl<M: Wire> Inlet for ActorRef<M> {
             }
         });
         Ok(reason)
+    }
+
+    fn leave(
+        &self,
+        link: &Arc<Link>,
+        decoder: &mut Decoder,
+        tokens: &mut dyn Iterator<Item = Token>,
+        body: &[u8],
+    ) -> Result<Option<Duration>, DecodeError> {
+        leaving::tell(self, link, decoder, tokens, body)
     }
 }
 

@@ -157,7 +157,15 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         self.settings.mailbox.check(&path)?;
         self.logic.check().map_err(|fault| SpawnError::Logic { path: path(), fault: fault.to_string() })?;
         system.check_dispatcher(self.head_dispatcher.as_deref())?;
-        system.check_dispatcher(self.settings.dispatcher.as_deref())?;
+        #[cfg(feature = "remote")]
+        let is_of_others = self.settings.nodes.are_all_elsewhere(parent);
+        #[cfg(not(feature = "remote"))]
+        let is_of_others = false;
+        if !is_of_others {
+            system.check_dispatcher(self.settings.dispatcher.as_deref())?;
+        }
+        #[cfg(feature = "remote")]
+        self.settings.check_nodes(parent).map_err(|fault| SpawnError::Deploy { path: path(), fault })?;
         match &self.members {
             Initial::Pool { size: 0, .. } if !self.stays_when_empty && self.resizer.is_none() => {
                 return Err(SpawnError::EmptyPool { path: path() });

@@ -151,8 +151,9 @@ impl<K: Send + 'static, M: Send + 'static> OwnRecipient<Keyed<K, M>> for Strip<M
     /// Leftovers in the mailbox have no key any more, so the router cannot take them.
     fn leave(&self, leave: Leave<Keyed<K, M>>, leaving: Leaving) {
         let router = ActorRef::to_own_recipient(EmptyRoutee);
-        let farewell = leave.farewell.map(Keyed::into_message);
-        self.target.send_leave(Leave { router, farewell }, leaving);
+        let Leave { farewell, within, .. } = leave;
+        let farewell = farewell.map(Keyed::into_message);
+        self.target.send_leave(Leave { router, farewell, within }, leaving);
     }
 }
 

@@ -45,6 +45,7 @@
 //! |---|---|---|
 //! | a [pool](RouterBuilder::pool) | are made and supervised by its head; as many as a [`Resizer`] wants, if there is one | `builder.rs`, `resizer/` |
 //! | a [keyed pool](RouterBuilder::keyed_pool) | the same, and take the message without the key that it is routed by | `keyed_pool.rs` |
+//! | a [deployable pool](RouterBuilder::deployable_pool) | are those of a pool, on this node or on others | `remote_pool.rs` |
 //! | a [group](RouterBuilder::group) | are references that others made | `builder.rs` |
 //! | a [group by path](RouterBuilder::group_at) | are the actors at a path when a message is sent | `path_group.rs` |
 //! | a [`RouterValue`] | are listed in a value that routes without a head, inside an actor or outside all of them | `router_value.rs` |
@@ -64,8 +65,10 @@
 // - `ask_all.rs`: a request to every routee, with an answer of each.
 // - `builder.rs`, `plan.rs`, `create.rs`: the kind of the routees, all else of the description, and the creation.
 // - `keyed_pool.rs`: pools whose routees take the bare message of a keyed one.
+// - `remote_pool.rs`: pools whose routees other nodes may make.
 // - `settings/`: routers that follow the settings of the system for their paths.
 // - `router.rs`: the handle.
+// - `table_token.rs`: tells when no sender can read a table any more.
 // - `head/`: the head, its messages, its state, the removal of routees, and the controller.
 // - `resizer/`: pools whose size follows their load.
 // - `router_value.rs`: routing without a head.
@@ -93,6 +96,8 @@ pub(crate) mod logics;
 pub(crate) mod path_group;
 pub(crate) mod path_routee;
 pub(crate) mod plan;
+#[cfg(feature = "remote")]
+pub(crate) mod remote_pool;
 pub(crate) mod resizer;
 pub(crate) mod route_context;
 pub(crate) mod routee_set;
@@ -103,6 +108,7 @@ pub(crate) mod router_value;
 pub(crate) mod router_view;
 pub(crate) mod routing_ref;
 pub(crate) mod settings;
+pub(crate) mod table_token;
 
 pub use crate::ask::ask_all::AskAll;
 pub use crate::core::actor_ref::RecipientLoad;

@@ -13,6 +13,8 @@ use crate::routing::head::controller::HeldController;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::FanOut;
+#[cfg(feature = "remote")]
+use crate::routing::remote_pool::PoolNodes;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routee;
 use crate::util::panic::Guarded;
@@ -92,14 +94,20 @@ pub(crate) struct RouteeSettings {
     pub are_numbered: bool,
     /// The routees take other messages than the router: each is behind another reference ([`NewRoutee::Behind`]).
     pub are_behind: bool,
+    /// The nodes of the routees.
+    #[cfg(feature = "remote")]
+    pub nodes: PoolNodes,
 }
 
 impl RouteeSettings {
     /// The plan of the routee of this number.
     pub(crate) fn plan(&self, head: &AnyActorRef, routee_index: u32) -> Plan {
+        let name = self.are_numbered.then(|| format!("r{routee_index}"));
+        #[cfg(feature = "remote")]
+        let name = self.nodes.of(routee_index).map(|(_, name)| name).or(name);
         Plan {
             parent: Ok(head.clone()),
-            name: self.are_numbered.then(|| format!("r{routee_index}")),
+            name,
             dispatcher: self.dispatcher.clone(),
             mailbox: self.mailbox.clone(),
             on_failure: None,
@@ -160,6 +168,8 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
                 queue: None,
                 are_numbered: false,
                 are_behind: false,
+                #[cfg(feature = "remote")]
+                nodes: PoolNodes::default(),
             },
             strategy: Strategy::default().max_restarts(RESTARTS).within(RESTART_WINDOW),
             stays_when_empty: false,
@@ -333,6 +343,10 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     where
         M: Answerable,
     {
+        #[cfg(feature = "remote")]
+        {
+            self.settings.nodes.skips_unwanted = true;
+        }
         match &mut self.members {
             Initial::Pool { make, .. } => {
                 let plain = make.clone();

@@ -10,6 +10,7 @@ use crate::path::actor_path::ActorPath;
 use crate::path::address::SystemAddress;
 use crate::routing::path_routee::{WrittenPath, path_ref};
 use crate::routing::router_info::RouterInfo;
+use crate::routing::table_token::TableToken;
 use crate::selection::selection::Found;
 use crate::util::panic::drop_guarded;
 use std::any::Any;
@@ -62,7 +63,7 @@ pub struct Routees<M> {
     /// Counts the tables that this router has published.
     version: u64,
     /// Tells the router's head whether it is freed.
-    _token: Option<StdArc<()>>,
+    _token: Option<StdArc<TableToken>>,
 }
 
 impl<M: Send + 'static> Routee<M> {
@@ -194,7 +195,7 @@ impl<M: Send + 'static> Routees<M> {
     }
 
     /// This table, which holds `token` until it is freed.
-    pub(crate) fn holding(self, token: StdArc<()>) -> Self {
+    pub(crate) fn holding(self, token: StdArc<TableToken>) -> Self {
         Self { _token: Some(token), ..self }
     }
 

@@ -29,6 +29,8 @@ pub struct Deployment {
     #[cfg_attr(feature = "config", serde(with = "crate::util::values::U32"))]
     pub(crate) stash_capacity: Option<u32>,
     pub(crate) class: Option<String>,
+    #[cfg(feature = "remote")]
+    pub(crate) remote: Option<String>,
     #[cfg_attr(
         feature = "config",
         serde(
@@ -156,6 +158,19 @@ impl Deployment {
     /// the class of the routees that a pool makes.
     pub fn class(mut self, name: &str) -> Self {
         self.class = Some(name.to_owned());
+        self
+    }
+
+    /// Sets the node that the actor at this path is made on, in place of the one that the code names. The code makes the actor by
+    /// [`deploy`](crate::actor::ActorBuilder::deploy) or [`deploy_on`](crate::actor::ActorBuilder::deploy_on); for an actor that
+    /// is made in another way this is [an error](crate::routing::SectionFault::NotDeployable), unless the node is the actor's own.
+    /// A router that the code makes by [`deploy_on`](crate::routing::RouterBuilder::deploy_on) follows it, too. The other settings
+    /// of this path have no effect on an actor elsewhere: the node that it is made on has its own.
+    ///
+    /// (Akka's `remote` in a deployment section.)
+    #[cfg(feature = "remote")]
+    pub fn remote(mut self, node: &str) -> Self {
+        self.remote = Some(node.to_owned());
         self
     }
 

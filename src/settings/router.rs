@@ -58,6 +58,13 @@ pub struct RouterSettings {
         serde(rename = "routees", with = "routees", skip_serializing_if = "Option::is_none")
     )]
     pub routees_paths: Option<Vec<String>>,
+    /// The nodes of the routees of a deployable pool.
+    #[cfg(feature = "remote")]
+    #[cfg_attr(
+        feature = "config",
+        serde(rename = "target", with = "target", skip_serializing_if = "Option::is_none")
+    )]
+    pub target_nodes: Option<Vec<String>>,
     /// The name of the dispatcher of the router's head.
     pub head_dispatcher: Option<String>,
     /// The name of the dispatcher of a pool's routees, where the code names none.
@@ -108,6 +115,34 @@ mod routees {
         deserializer: D,
     ) -> Result<Option<Vec<String>>, D::Error> {
         section(deserializer).map(|section: RouteesSection| section.paths)
+    }
+}
+
+/// The nodes of a pool's routees, as a file has them.
+#[cfg(all(feature = "config", feature = "remote"))]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TargetSection {
+    nodes: Option<Vec<String>>,
+}
+
+#[cfg(all(feature = "config", feature = "remote"))]
+mod target {
+    use super::TargetSection;
+    use crate::util::values::section;
+    use serde::{Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        nodes: &Option<Vec<String>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        TargetSection { nodes: nodes.clone() }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Vec<String>>, D::Error> {
+        section(deserializer).map(|section: TargetSection| section.nodes)
     }
 }
 
@@ -180,6 +215,15 @@ impl RouterSettings {
     /// [`cloneable`](crate::routing::RouterPlan::cloneable).
     pub fn routees_paths(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.routees_paths = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the nodes of the routees of a [deployable pool](crate::routing::RouterBuilder::deployable_pool), as
+    /// [`on_nodes`](crate::routing::RouterPlan::on_nodes) does, in place of those that the code names. For any other router this
+    /// is [an error](crate::routing::SectionFault::NotDeployable).
+    #[cfg(feature = "remote")]
+    pub fn target_nodes(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.target_nodes = Some(nodes.into_iter().map(Into::into).collect());
         self
     }
 

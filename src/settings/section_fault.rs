@@ -51,6 +51,11 @@ pub enum SectionFault {
         /// The kind of router.
         name: String,
     },
+    /// The section names other nodes, and the code does not say how they make the actor or the routees.
+    NotDeployable {
+        /// The nodes.
+        nodes: Vec<String>,
+    },
     /// A logic of this name was registered for other messages only.
     OtherMessage {
         /// The name.
@@ -137,6 +142,11 @@ impl fmt::Display for SectionFault {
                 f,
                 "{name:?} cannot take the place of a logic with a controller: leave `controller` out in the code, or \
                  choose \"from-code\""
+            ),
+            SectionFault::NotDeployable { nodes } => write!(
+                f,
+                "it is {nodes:?}, and the code does not say how other nodes make this: make an actor by `deploy`, and a pool \
+                 by `deployable_pool`, or leave the key out"
             ),
             SectionFault::OtherMessage { name, message, known } => write!(
                 f,

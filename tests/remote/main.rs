@@ -7,6 +7,8 @@ mod find;
 mod forwards;
 mod links;
 mod network;
+#[cfg(feature = "macros")]
+mod pools;
 mod refs;
 #[cfg(feature = "macros")]
 mod routers;

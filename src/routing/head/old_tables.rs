@@ -24,6 +24,7 @@ use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::RouterPlan;
+use crate::routing::table_token::TableToken;
 use crate::sync::lock;
 use crate::util::reclaim;
 use std::collections::VecDeque;
@@ -48,21 +49,26 @@ pub(crate) struct OldTables {
 /// A table with its size and a sign of its life.
 #[derive(Debug)]
 struct Weighed {
-    token: StdWeak<()>,
+    token: StdWeak<TableToken>,
     bytes: usize,
 }
 
 impl OldTables {
     /// A table of so many bytes replaces the table in use; returns the token that it is to hold for as long as it
     /// lives.
-    pub(crate) fn replace(&mut self, bytes: usize) -> StdArc<()> {
-        let token = StdArc::new(());
+    pub(crate) fn replace(&mut self, bytes: usize) -> StdArc<TableToken> {
+        let token = StdArc::<TableToken>::default();
         let new = Weighed { token: StdArc::downgrade(&token), bytes };
         if let Some(former) = self.current.replace(new) {
             self.bytes += former.bytes;
             self.old.push_back(former);
         }
         token
+    }
+
+    /// The token of the table in use.
+    pub(crate) fn current(&self) -> Option<StdArc<TableToken>> {
+        self.current.as_ref()?.token.upgrade()
     }
 
     /// Returns how many old tables are not freed, if there is one and they take `bytes_max` or more.

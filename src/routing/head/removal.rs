@@ -26,7 +26,10 @@ use crate::routing::head::messages::Manage;
 use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
-use crate::sync::{HashSet, lock};
+use crate::routing::table_token::TableToken;
+use crate::sync::{HashSet, Mutex, lock};
+use crate::util::panic::{Guarded, quietly};
+use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 /// The routees that are to leave after they are in no table any more, each with its last message. Made before anything
@@ -34,11 +37,14 @@ use std::time::Duration;
 pub(crate) struct RemovalBatch<M: Send + 'static> {
     own: Vec<(ActorRef<M>, Option<M>)>,
     others: Vec<Routee<M>>,
+    /// The token of the table that has the routees.
+    table: Option<StdArc<TableToken>>,
 }
 
 impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
     pub(crate) fn prepare_to_leave(&self, leaving: &[Member<M>]) -> RemovalBatch<M> {
-        let mut batch = RemovalBatch { own: Vec::new(), others: Vec::new() };
+        let table = lock(&self.members).old_tables.current();
+        let mut batch = RemovalBatch { own: Vec::new(), others: Vec::new(), table };
         for member in leaving {
             if member.own {
                 let farewell = self.leave.farewell.as_ref().map(|make| make());
@@ -60,13 +66,18 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
         let own = batch.own.iter().map(|(actor, _)| actor.untyped());
         let gone = own.chain(batch.others.iter().map(Routee::watched)).flatten();
         gone.filter(|actor| !listed.contains(actor)).for_each(|actor| ctx.unwatch(&actor));
+        let mut elsewhere = Vec::new();
         for (actor, farewell) in batch.own {
+            if !actor.is_here() {
+                elsewhere.push((actor, farewell));
+                continue;
+            }
             let leaving = match farewell {
                 Some(_) => Leaving::ByItself,
                 None if list.is_empty() => Leaving::AtOnce,
                 None => Leaving::AtPosition,
             };
-            let leave = Leave { router: self.reference.clone(), farewell };
+            let leave = Leave { router: self.reference.clone(), farewell, within: None };
             actor.send_leave(leave, leaving);
             match self.leave.within {
                 None => {}
@@ -78,8 +89,45 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
                 }
             }
         }
+        if !elsewhere.is_empty() {
+            let latest = ctx.now().saturating_add(TABLE_WAIT);
+            self.release_elsewhere(elsewhere, batch.table, latest);
+        }
+    }
+
+    /// Asks routees elsewhere to leave, when no sender can send them anything by a table any more, or at `latest`: a mailbox
+    /// elsewhere cannot be closed at a position that senders see. They count their time to leave themselves.
+    fn release_elsewhere(
+        &self,
+        leaving: Vec<(ActorRef<M>, Option<M>)>,
+        table: Option<StdArc<TableToken>>,
+        latest: Duration,
+    ) {
+        let (router, within) = (self.reference.clone(), self.leave.within);
+        let ask = move || {
+            for (actor, farewell) in leaving {
+                // The messages of a routee with copies are not routed again.
+                let router =
+                    if actor.may_have_copies() { Routee::none().actor().clone() } else { router.clone() };
+                actor.send_leave(Leave { router, farewell, within }, Leaving::AtPosition);
+            }
+        };
+        let ask = StdArc::new(Mutex::new(Some(Guarded::new(ask))));
+        let ask_once = move || {
+            let ask = lock(&ask).take();
+            if let Some(ask) = ask {
+                quietly(ask.into_inner());
+            }
+        };
+        if let Some(table) = table {
+            table.when_freed(Box::new(ask_once.clone()));
+        }
+        self.shared.info.system.timers().call_at(latest, Box::new(ask_once));
     }
 }
+
+/// The longest time for which routees elsewhere wait for a table to be freed.
+const TABLE_WAIT: Duration = Duration::from_secs(1);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Refuses messages from now on, and stops once the router's own routees have handled what they have.

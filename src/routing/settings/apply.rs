@@ -105,6 +105,8 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         section: &MatchedDeployment,
     ) -> Result<Router<M>, SpawnError> {
         let path = self.path(&parent);
+        #[cfg(feature = "remote")]
+        section.check_is_here(&parent, || path.clone())?;
         if section.deployment.router.has_unheard_size() {
             log::warn!(
                 target: "pointsman",
@@ -207,6 +209,13 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
                 return Err(("routees.paths", SectionFault::NoPaths { name: name() }));
             }
             (None, _) => {}
+        }
+        #[cfg(feature = "remote")]
+        if let Some(nodes) = &says.router.target_nodes {
+            if !becomes_pool || !self.settings.nodes.is_deployable {
+                return Err(("target.nodes", SectionFault::NotDeployable { nodes: nodes.clone() }));
+            }
+            self.settings.nodes.replace(nodes);
         }
         Ok(())
     }

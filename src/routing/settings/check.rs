@@ -1,5 +1,7 @@
 //! The checks of a section that hold for any router.
 
+#[cfg(feature = "remote")]
+use crate::path::address::is_node_name;
 use crate::routing::head::state::ROUTEES_MAX;
 use crate::routing::logics::hash_ring::VIRTUAL_NODES_MAX;
 use crate::routing::resizer::resizer::Resizer;
@@ -36,6 +38,17 @@ pub(crate) fn check_deployment(
     if let Some(name) = &says.mailbox {
         known.check_mailbox(name).map_err(|fault| ("mailbox".to_owned(), fault))?;
     }
+    #[cfg(feature = "remote")]
+    for (key, nodes) in [
+        ("remote", says.remote.as_slice()),
+        ("router.target.nodes", says.router.target_nodes.as_deref().unwrap_or_default()),
+    ] {
+        if let Some(node) = nodes.iter().find(|node| !is_node_name(node)) {
+            let allowed = "a name of a node: 1 to 64 ASCII letters, digits, '_' and '-', the first of them a letter or digit";
+            let fault = SectionFault::Value { value: format!("{node:?}"), allowed: allowed.to_owned() };
+            return Err((key.to_owned(), fault));
+        }
+    }
     check_router(&says.router, known).map_err(|(key, fault)| (format!("router.{key}"), fault))
 }
 
@@ -65,6 +78,10 @@ fn check_router(says: &RouterSettings, known: &KnownNames<'_>) -> Result<(), (St
     }
     if let Some(count) = says.nr_of_instances.filter(|count| *count > ROUTEES_MAX) {
         return value("nr-of-instances", count.to_string(), format!("at most {ROUTEES_MAX}"));
+    }
+    #[cfg(feature = "remote")]
+    if says.target_nodes.as_ref().is_some_and(Vec::is_empty) {
+        return value("target.nodes", "[]".to_owned(), "at least one node".to_owned());
     }
     for (key, span) in [("within", says.within), ("interval", says.interval)] {
         if span == Some(Duration::ZERO) {
