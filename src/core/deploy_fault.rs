@@ -42,6 +42,13 @@ pub enum DeployFault {
     Mailbox,
     /// The router is no [deployable pool](crate::routing::RouterBuilder::deployable_pool).
     NotDeployable,
+    /// This node has no factory of routers for this name, arguments and type of messages.
+    RouterFactory {
+        /// The name.
+        factory: String,
+        /// The difference from the factory of this name, if there is one.
+        why: &'static str,
+    },
     /// A pool names no node for its routees.
     NoNodes,
     /// A pool names the nodes of its routees twice.
@@ -85,6 +92,10 @@ impl fmt::Display for DeployFault {
             ),
             DeployFault::NotDeployable => f.write_str(
                 "its routees cannot be made on other nodes: describe it by `deployable_pool`, or leave the nodes out",
+            ),
+            DeployFault::RouterFactory { factory, why } => write!(
+                f,
+                "this node has no such factory of routers as {factory:?}: {why}; register it by `Node::router_factory`"
             ),
             DeployFault::NoNodes => f.write_str("it names no node for its routees: name at least one"),
             DeployFault::RemotePoolOfRemotePool => f.write_str(

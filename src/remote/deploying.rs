@@ -6,6 +6,7 @@ use crate::remote::factories::Factories;
 use crate::remote::hub::Deploying;
 use crate::remote::link::Link;
 use crate::remote::parent_stand_in;
+use std::any::Any;
 use std::sync::Arc;
 
 impl Deploying for Factories {
@@ -31,5 +32,9 @@ impl Deploying for Factories {
         // The stand-ins of actors at the peer have ended with those of watched actors.
         link.deployments.take_all();
         parent_stand_in::end_all(link);
+    }
+
+    fn router_factory(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.of_routers(name)
     }
 }

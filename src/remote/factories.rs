@@ -3,7 +3,7 @@
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
 use crate::actor::recipe::Recipe;
-use crate::actor::spawn::{Held, Plan, spawn_deployed};
+use crate::actor::spawn::{Plan, spawn_deployed};
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::failure::Failure;
 use crate::remote::decoder::Decoder;
@@ -12,13 +12,14 @@ use crate::remote::deployments::Begin;
 use crate::remote::link::Link;
 use crate::remote::wire::{NAME_MAX, is_name};
 use crate::util::debug_by_display::debug_by_display;
-use std::any::type_name;
+use serde::de::DeserializeOwned;
+use std::any::{Any, type_name};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Makes an actor, which `enter` is told of before its first turn. The error says why there is none.
-type Make = fn(&Arc<Link>, &[u8], NewActor<'_>) -> Result<(), String>;
+/// Makes an actor of arguments, and enters it before its first turn. The error says why there is none.
+pub(crate) type Make = dyn Fn(&Arc<Link>, &[u8], NewActor<'_>) -> Result<(), String> + Send + Sync;
 
 /// An actor that is to be made.
 pub(crate) struct NewActor<'a> {
@@ -37,32 +38,32 @@ pub(crate) struct Entry<'a> {
 
 impl Entry<'_> {
     /// Enters an actor before its first turn, which it has now unless it is held back.
-    fn enter<M: Send + 'static>(self, mut held: Held<M>) {
-        held.suspend(self.suspensions);
-        let actor = held.actor().any_local();
+    pub(crate) fn enter(self, actor: AnyActorRef, begin: impl FnOnce() + Send + 'static) {
         if self.is_held {
-            (self.enter)(actor, Some(Box::new(move || drop(held.start()))));
+            (self.enter)(actor, Some(Box::new(begin)));
         } else {
             (self.enter)(actor, None);
-            held.start();
+            begin();
         }
     }
 }
 
 /// A factory that is known to a node, without its type.
-#[derive(Clone, Copy)]
-struct Factory {
-    rust_name: &'static str,
-    make: Make,
+pub(crate) struct Factory {
+    /// The type of its actors, or of the function that describes its routers.
+    pub(crate) rust_name: &'static str,
+    pub(crate) make: Box<Make>,
+    /// The factory of routers as the routers know it; `None` for one of actors.
+    pub(crate) of_routers: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A factory cannot be registered.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum FactoryError {
     /// The name is none.
-    Name { name: &'static str, rust_name: &'static str },
+    Name { name: String, rust_name: &'static str },
     /// Another type, or the same, has this name.
-    Taken { name: &'static str, by: &'static str, rust_name: &'static str },
+    Taken { name: String, by: &'static str, rust_name: &'static str },
 }
 
 impl fmt::Display for FactoryError {
@@ -91,20 +92,30 @@ debug_by_display! { FactoryError }
 /// All factories of a node. They are registered before the node starts.
 #[derive(Default)]
 pub(crate) struct Factories {
-    by_name: BTreeMap<&'static str, Factory>,
+    by_name: BTreeMap<String, Factory>,
 }
 
 impl Factories {
     pub(crate) fn register<A: Deploy>(&mut self) -> Result<(), FactoryError> {
-        let (name, rust_name) = (A::FACTORY, type_name::<A>());
-        if !is_name(name) {
+        let (rust_name, make) = (type_name::<A>(), Box::new(make::<A>));
+        self.add(A::FACTORY, Factory { rust_name, make, of_routers: None })
+    }
+
+    pub(crate) fn add(&mut self, name: &str, factory: Factory) -> Result<(), FactoryError> {
+        let (name, rust_name) = (name.to_owned(), factory.rust_name);
+        if !is_name(&name) {
             return Err(FactoryError::Name { name, rust_name });
         }
-        if let Some(had) = self.by_name.get(name) {
+        if let Some(had) = self.by_name.get(&name) {
             return Err(FactoryError::Taken { name, by: had.rust_name, rust_name });
         }
-        self.by_name.insert(name, Factory { rust_name, make: make::<A> });
+        self.by_name.insert(name, factory);
         Ok(())
+    }
+
+    /// The factory of routers of this name, as the routers know it.
+    pub(crate) fn of_routers(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.by_name.get(name)?.of_routers.clone()
     }
 
     /// Makes an actor by the factory of this name, from the arguments of a peer.
@@ -138,13 +149,22 @@ impl<A: Deploy> Recipe<A> for FromArgs<A> {
     }
 }
 
+/// Reads the arguments that a peer has sent for a factory.
+pub(crate) fn read_args<T: DeserializeOwned>(
+    factory: &str,
+    link: &Arc<Link>,
+    args: &[u8],
+) -> Result<T, String> {
+    let read = Decoder::default().read::<T>(link, std::iter::empty(), args);
+    read.map_err(|error| format!("the arguments of the factory {factory:?} cannot be read: {error}"))
+}
+
 fn make<A: Deploy>(link: &Arc<Link>, args: &[u8], new: NewActor<'_>) -> Result<(), String> {
     let NewActor { plan, entry } = new;
-    let args = Decoder::default()
-        .read::<A::Args>(link, std::iter::empty(), args)
-        .map_err(|error| format!("the arguments of the factory {:?} cannot be read: {error}", A::FACTORY))?;
-    let held =
+    let args = read_args::<A::Args>(A::FACTORY, link, args)?;
+    let mut held =
         spawn_deployed::<A, _>(plan, entry.uid, FromArgs::<A>(args)).map_err(|error| error.to_string())?;
-    entry.enter(held);
+    held.suspend(entry.suspensions);
+    entry.enter(held.actor().any_local(), move || drop(held.start()));
     Ok(())
 }

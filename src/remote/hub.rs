@@ -39,6 +39,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{HashMap, Mutex, OnceLock, lock, thread};
 use crate::telemetry::link_stats::NodeStats;
 use crate::util::panic::{drop_guarded, quietly};
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::Weak as StdWeak;
@@ -69,7 +70,7 @@ pub(crate) struct Hub {
     system: OnceLock<StdWeak<SystemCore>>,
     /// Whether the system ends: all its actors have ended.
     is_stopping: AtomicBool,
-    deploying: Box<dyn Deploying>,
+    pub(crate) deploying: Box<dyn Deploying>,
     inner: Mutex<Inner>,
 }
 
@@ -91,6 +92,9 @@ pub(crate) trait Deploying: Send + Sync {
 
     /// The link has ended.
     fn link_ended(&self, link: &Arc<Link>);
+
+    /// The factory of routers of this name.
+    fn router_factory(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>>;
 }
 
 /// An action that is carried out without the hub's lock.

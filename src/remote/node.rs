@@ -6,7 +6,7 @@ use crate::remote::control_message::ROLES_MAX;
 use crate::remote::deploy::Deploy;
 use crate::remote::detector::{DetectorError, DetectorSettings, check_down_after};
 use crate::remote::engine::{Engine, EngineError};
-use crate::remote::factories::{Factories, FactoryError};
+use crate::remote::factories::{Factories, Factory, FactoryError};
 use crate::remote::hub_settings::{HubSettings, NodeName};
 use crate::remote::limits::{LimitError, Limits};
 use crate::remote::on_quarantine::OnQuarantine;
@@ -150,13 +150,26 @@ impl Node {
         if let Err(error) = self.factories.register::<A>() {
             self.factory_error.get_or_insert(error);
         }
-        match self.registry.register::<A::Message>() {
-            Ok(()) => drop(self.of_factories.insert(TypeId::of::<A::Message>())),
+        self.register_for_factory::<A::Message>();
+        self
+    }
+
+    /// Registers a factory of routers.
+    pub(crate) fn add_factory<M: Wire>(mut self, name: &str, factory: Factory) -> Self {
+        if let Err(error) = self.factories.add(name, factory) {
+            self.factory_error.get_or_insert(error);
+        }
+        self.register_for_factory::<M>();
+        self
+    }
+
+    fn register_for_factory<M: Wire>(&mut self) {
+        match self.registry.register::<M>() {
+            Ok(()) => drop(self.of_factories.insert(TypeId::of::<M>())),
             // Several factories may make actors of one type of message.
             Err(RegisterError::Again { .. }) => {}
             Err(error) => drop(self.register_error.get_or_insert(error)),
         }
-        self
     }
 
     /// Sets what may come in; [`Policy::closed`] by default.

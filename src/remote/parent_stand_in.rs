@@ -71,6 +71,10 @@ impl ChildHooks for TellPeer {
 
     fn ended(&self, child: AnyActorRef) {
         let (link, uid) = (&self.link, child.uid());
+        // A router that could not be made whole: the answer to its request says so.
+        if !link.deployed.has(uid) {
+            return;
+        }
         if let Some(parent) = link.deployed.leave(uid) {
             stop_parent(&parent);
         }

@@ -72,6 +72,12 @@ impl RouterBuilder {
         Self { parent, name: name.map(str::to_owned) }
     }
 
+    /// The parent and the name of the router.
+    #[cfg(feature = "remote")]
+    pub(crate) fn place(&self) -> (Result<AnyActorRef, String>, Option<String>) {
+        (self.parent.clone(), self.name.clone())
+    }
+
     /// A router that creates its routees: `size` children of its head, each made by `recipe`, again at each
     /// restart.
     ///

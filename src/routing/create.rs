@@ -10,11 +10,15 @@
 use crate::actor::context::Context;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::ByContext;
+#[cfg(feature = "remote")]
+use crate::actor::spawn::spawn_deployed;
 use crate::actor::spawn::{ClassChoice, Held, Plan, spawn_held};
 use crate::actor::turn::apply;
+use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
+use crate::routing::head::controller::HeldController;
 use crate::routing::head::empty_pool::end_if_found_empty;
 use crate::routing::head::head::Head;
 use crate::routing::head::messages::Manage;
@@ -26,6 +30,8 @@ use crate::routing::plan::{Initial, MakeRoutee, NewRoutee, RouteeSettings, Route
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
+#[cfg(feature = "remote")]
+use crate::routing::router_factory::{DeployedHead, DeployedRecipe};
 use crate::routing::router_view::ViewOfRouter;
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;
@@ -44,6 +50,11 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     /// [`ActorBuilder::spawn`](crate::actor::ActorBuilder::spawn). The name is free when this returns, and actors that were
     /// begun end by themselves; where the plan itself is wrong, no actor was begun.
     pub fn spawn(self) -> Result<Router<M>, SpawnError> {
+        self.hold().map(HeldRouter::start)
+    }
+
+    /// As [`spawn`](Self::spawn), before the first turns of the head and of the routees.
+    pub(crate) fn hold(self) -> Result<HeldRouter<M>, SpawnError> {
         let parent = match &self.parent {
             Ok(parent) => parent.clone(),
             Err(system) => return Err(SpawnError::ShutDown { system: system.clone() }),
@@ -57,7 +68,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
     }
 
     /// Creates the router as the plan says.
-    pub(crate) fn create(mut self, parent: AnyActorRef) -> Result<Router<M>, SpawnError> {
+    pub(crate) fn create(mut self, parent: AnyActorRef) -> Result<HeldRouter<M>, SpawnError> {
         self.check(&parent)?;
         // Guarded, as the logic below: after a refusal this may be the last to have what is the user's, if the head ends at
         // once on another thread.
@@ -97,12 +108,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         for actor in head_state.list().iter().filter_map(|member| member.routee.watched()) {
             let _ = shared.info.head.send_system(Control::Adopt(actor));
         }
-        let head = head.start();
-        routees.into_iter().for_each(NewRoutee::start);
-        if let Some(controller) = controller {
-            controller.held.start();
-        }
-        Ok(Router { reference, head, shared })
+        Ok(HeldRouter { reference, head, shared, routees, controller })
     }
 
     /// Creates the head, which ends, should the router come to nothing, also by a panic in the user's code.
@@ -128,6 +134,12 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             let head_state = late.get().expect("the router is whole when its head begins").clone();
             Head { head_state, waiting: WaitingChanges::default() }
         };
+        #[cfg(feature = "remote")]
+        if let Some(DeployedHead { uid, suspensions }) = self.deployed {
+            let mut head = spawn_deployed::<Head<M, L>, _>(plan, uid, DeployedRecipe(ByContext(recipe)))?;
+            head.suspend(suspensions);
+            return Ok(head);
+        }
         spawn_held::<Head<M, L>, _>(plan, ByContext(recipe))
     }
 
@@ -178,6 +190,29 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Initial::Paths { paths, fan_out } => path_group::check(paths, *fan_out, parent, &path)?,
         }
         Ok(())
+    }
+}
+
+/// A router that is whole, before the first turns of its head and routees. If this is dropped, they end.
+#[must_use = "a router that is not started ends"]
+pub(crate) struct HeldRouter<M: Send + 'static> {
+    reference: ActorRef<M>,
+    pub(crate) head: Held<Manage<M>>,
+    shared: StdArc<SharedRouter<M>>,
+    routees: Vec<NewRoutee<M>>,
+    controller: Option<HeldController>,
+}
+
+impl<M: Send + 'static> HeldRouter<M> {
+    /// Gives the head and the routees their first turns.
+    pub(crate) fn start(self) -> Router<M> {
+        let Self { reference, head, shared, routees, controller } = self;
+        let head = head.start();
+        routees.into_iter().for_each(NewRoutee::start);
+        if let Some(controller) = controller {
+            controller.held.start();
+        }
+        Router { reference, head, shared }
     }
 }
 

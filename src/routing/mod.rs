@@ -65,7 +65,7 @@
 // - `ask_all.rs`: a request to every routee, with an answer of each.
 // - `builder.rs`, `plan.rs`, `create.rs`: the kind of the routees, all else of the description, and the creation.
 // - `keyed_pool.rs`: pools whose routees take the bare message of a keyed one.
-// - `remote_pool.rs`: pools whose routees other nodes may make.
+// - `remote_pool.rs`: pools whose routees other nodes may make. `router_factory.rs`: routers that other nodes may make.
 // - `settings/`: routers that follow the settings of the system for their paths.
 // - `router.rs`: the handle.
 // - `table_token.rs`: tells when no sender can read a table any more.
@@ -103,6 +103,8 @@ pub(crate) mod route_context;
 pub(crate) mod routee_set;
 pub(crate) mod routees;
 pub(crate) mod router;
+#[cfg(feature = "remote")]
+pub(crate) mod router_factory;
 pub(crate) mod router_info;
 pub(crate) mod router_value;
 pub(crate) mod router_view;

@@ -17,6 +17,8 @@ use crate::routing::path_routee::FanOut;
 use crate::routing::remote_pool::PoolNodes;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routee;
+#[cfg(feature = "remote")]
+use crate::routing::router_factory::DeployedHead;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;
@@ -77,6 +79,9 @@ pub struct RouterPlan<M: Send + 'static, L> {
     pub(crate) capabilities: Capcapabilities<M>,
     /// The settings of the system must name the kind of router.
     pub(crate) is_from_config: bool,
+    /// The head as another node has asked for it.
+    #[cfg(feature = "remote")]
+    pub(crate) deployed: Option<DeployedHead>,
 }
 
 /// The settings of a pool's routees from the code. The settings from the system are in
@@ -183,6 +188,8 @@ impl<M: Send + 'static> RouterPlan<M, RoundRobin> {
             resizer: None,
             capabilities: Capcapabilities::default(),
             is_from_config: false,
+            #[cfg(feature = "remote")]
+            deployed: None,
         }
     }
 }
@@ -229,6 +236,8 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
             resizer: self.resizer,
             capabilities: self.capabilities,
             is_from_config: self.is_from_config,
+            #[cfg(feature = "remote")]
+            deployed: self.deployed,
         }
     }
 

@@ -11,6 +11,8 @@ mod network;
 mod pools;
 mod refs;
 #[cfg(feature = "macros")]
+mod router_factories;
+#[cfg(feature = "macros")]
 mod routers;
 mod statistics;
 mod third;

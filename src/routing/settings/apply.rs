@@ -20,6 +20,7 @@ use crate::core::error::SpawnError;
 use crate::core::system::{SystemCore, SystemRef};
 use crate::mailbox::kind::Mailbox;
 use crate::routing::balancing;
+use crate::routing::create::HeldRouter;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::random::Random;
 use crate::routing::logics::round_robin::RoundRobin;
@@ -27,7 +28,6 @@ use crate::routing::logics::smallest_mailbox::SmallestMailbox;
 use crate::routing::logics::two_choices::TwoChoices;
 use crate::routing::plan::{Initial, RouterPlan};
 use crate::routing::routees::Routee;
-use crate::routing::router::Router;
 use crate::settings::deployment::{Deployment, MatchedDeployment};
 use crate::settings::router::RouterSettings;
 use crate::util::panic::Guarded;
@@ -103,7 +103,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
         mut self,
         parent: AnyActorRef,
         section: &MatchedDeployment,
-    ) -> Result<Router<M>, SpawnError> {
+    ) -> Result<HeldRouter<M>, SpawnError> {
         let path = self.path(&parent);
         #[cfg(feature = "remote")]
         section.check_is_here(&parent, || path.clone())?;
