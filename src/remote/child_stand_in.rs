@@ -135,7 +135,7 @@ impl ActorBuilder {
 /// The node of a new actor.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NodeOf {
-    /// That of its own system.
+    /// The node of the actor's own system.
     Here,
     Other(String),
 }

@@ -18,6 +18,8 @@ use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::Control;
 use crate::core::error::SpawnError;
+#[cfg(feature = "remote")]
+use crate::routing::deployed_head::{DeployedHead, DeployedRecipe};
 use crate::routing::head::controller::HeldController;
 use crate::routing::head::empty_pool::end_if_found_empty;
 use crate::routing::head::head::Head;
@@ -30,8 +32,6 @@ use crate::routing::plan::{Initial, MakeRoutee, NewRoutee, RouteeSettings, Route
 use crate::routing::resizer::trigger::Resizing;
 use crate::routing::routees::Routee;
 use crate::routing::router::Router;
-#[cfg(feature = "remote")]
-use crate::routing::router_factory::{DeployedHead, DeployedRecipe};
 use crate::routing::router_view::ViewOfRouter;
 use crate::routing::routing_ref::SharedRouter;
 use crate::sync::Mutex;

@@ -65,7 +65,8 @@
 // - `ask_all.rs`: a request to every routee, with an answer of each.
 // - `builder.rs`, `plan.rs`, `create.rs`: the kind of the routees, all else of the description, and the creation.
 // - `keyed_pool.rs`: pools whose routees take the bare message of a keyed one.
-// - `remote_pool.rs`: pools whose routees other nodes may make. `router_factory.rs`: routers that other nodes may make.
+// - `remote_pool.rs`, `pool_nodes.rs`: pools whose routees other nodes may make. `router_factory.rs`, `deployed_head.rs`: routers
+//   that other nodes may make.
 // - `settings/`: routers that follow the settings of the system for their paths.
 // - `router.rs`: the handle.
 // - `table_token.rs`: tells when no sender can read a table any more.
@@ -87,6 +88,8 @@ pub(crate) mod balancing;
 pub(crate) mod builder;
 pub(crate) mod counted_routing;
 pub(crate) mod create;
+#[cfg(feature = "remote")]
+pub(crate) mod deployed_head;
 #[cfg(feature = "goakt")]
 pub mod goakt;
 pub(crate) mod head;
@@ -96,6 +99,8 @@ pub(crate) mod logics;
 pub(crate) mod path_group;
 pub(crate) mod path_routee;
 pub(crate) mod plan;
+#[cfg(feature = "remote")]
+pub(crate) mod pool_nodes;
 #[cfg(feature = "remote")]
 pub(crate) mod remote_pool;
 pub(crate) mod resizer;

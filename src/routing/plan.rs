@@ -9,16 +9,16 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::error::SpawnError;
 use crate::core::strategy::Strategy;
 use crate::mailbox::kind::{Mailbox, MailboxChoice};
+#[cfg(feature = "remote")]
+use crate::routing::deployed_head::DeployedHead;
 use crate::routing::head::controller::HeldController;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::logics::round_robin::RoundRobin;
 use crate::routing::path_routee::FanOut;
 #[cfg(feature = "remote")]
-use crate::routing::remote_pool::PoolNodes;
+use crate::routing::pool_nodes::PoolNodes;
 use crate::routing::resizer::resizer::Resizer;
 use crate::routing::routees::Routee;
-#[cfg(feature = "remote")]
-use crate::routing::router_factory::DeployedHead;
 use crate::util::panic::Guarded;
 use std::any::Any;
 use std::fmt;

@@ -20,48 +20,15 @@ use crate::util::panic::Guarded;
 use std::any::Any;
 use std::sync::Arc as StdArc;
 
-/// The nodes of the routees of a pool.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PoolNodes {
-    /// Whether other nodes can make the routees.
-    pub(crate) is_deployable: bool,
-    /// `None`: the own node.
-    names: Option<Vec<String>>,
-    /// The code has named nodes twice.
-    is_nested: bool,
-    /// The code has asked for [`skip_unwanted`](RouterPlan::skip_unwanted).
-    pub(crate) skips_unwanted: bool,
-}
-
-impl PoolNodes {
-    /// The node and the name of the routee of this number, if nodes are named.
-    pub(crate) fn of(&self, routee_index: u32) -> Option<(&str, String)> {
-        let names = self.names.as_deref().filter(|names| !names.is_empty())?;
-        let node = &names[routee_index as usize % names.len()];
-        Some((node, format!("c{}", u64::from(routee_index) + 1)))
-    }
-
-    /// The nodes that the settings of the system name instead of the code.
-    pub(crate) fn replace(&mut self, names: &[String]) {
-        self.names = Some(names.to_vec());
-    }
-
-    /// Whether routees are made elsewhere alone, so that dispatchers and mailboxes are those of other nodes.
-    pub(crate) fn are_all_elsewhere(&self, parent: &AnyActorRef) -> bool {
-        let own = parent.core().system.hub().map(|hub| &hub.settings.name.node);
-        self.names.as_ref().is_some_and(|names| !names.iter().any(|node| Some(node) == own))
-    }
-}
-
 impl RouteeSettings {
     /// Refuses nodes that this pool cannot have.
     pub(crate) fn check_nodes(&self, parent: &AnyActorRef) -> Result<(), DeployFault> {
-        let Some(names) = &self.nodes.names else { return Ok(()) };
+        let Some(names) = self.nodes.names() else { return Ok(()) };
         let hub = parent.core().system.hub().ok_or(DeployFault::NoNode);
         if !self.nodes.is_deployable {
             return Err(DeployFault::NotDeployable);
         }
-        if self.nodes.is_nested {
+        if self.nodes.are_nested {
             return Err(DeployFault::RemotePoolOfRemotePool);
         }
         if names.is_empty() {
@@ -183,9 +150,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// [`skip_unwanted`](Self::skip_unwanted), which routees elsewhere ask for themselves; and where an actor cannot be
     /// [deployed](crate::actor::ActorBuilder::deploy_on).
     pub fn on_nodes(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let PoolNodes { names, is_nested, .. } = &mut self.settings.nodes;
-        *is_nested |= names.is_some();
-        *names = Some(nodes.into_iter().map(Into::into).collect());
+        self.settings.nodes.name(nodes.into_iter().map(Into::into).collect());
         self
     }
 }

@@ -3,20 +3,18 @@
 //! The router is whole there: its head is the child of the parent here, and its routees are below the head. Messages to it cross
 //! once, and are routed where the routees are.
 
-use crate::actor::actor::Actor;
-use crate::actor::context::Context;
-use crate::actor::recipe::Recipe;
 use crate::actor::spawn::Plan;
 use crate::core::actor_ref::ActorRef;
 use crate::core::deploy_fault::DeployFault;
 use crate::core::error::SpawnError;
-use crate::failure::{Failure, guarded};
+use crate::failure::guarded;
 use crate::remote::child_stand_in::{HeldElsewhere, IsHeld, NodeOf, deploy_held};
 use crate::remote::factories::{Factory, NewActor, read_args};
 use crate::remote::node::Node;
 use crate::remote::wire::Wire;
 use crate::routing::builder::RouterBuilder;
 use crate::routing::create::HeldRouter;
+use crate::routing::deployed_head::DeployedHead;
 use crate::routing::logic::RoutingLogic;
 use crate::routing::plan::RouterPlan;
 use crate::util::panic::Guarded;
@@ -24,26 +22,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::{Any, type_name};
 use std::sync::Arc as StdArc;
-
-/// The head of a router, as another node has asked for it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DeployedHead {
-    pub(crate) uid: u32,
-    pub(crate) suspensions: u32,
-}
-
-/// The recipe of such a head.
-pub(crate) struct DeployedRecipe<F>(pub(crate) F);
-
-impl<A: Actor, F: Recipe<A>> Recipe<A> for DeployedRecipe<F> {
-    // The parent tells the other node of the end.
-    const IS_FOSTERED: bool = true;
-    const IS_DEPLOYED: bool = true;
-
-    fn make(&mut self, ctx: &mut Context<A::Message>) -> Result<A, Failure> {
-        self.0.make(ctx)
-    }
-}
 
 /// Describes a router from arguments.
 struct Describe<T, M: Send + 'static>(Box<HoldBy<T, M>>);

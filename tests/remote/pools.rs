@@ -261,7 +261,8 @@ fn what_a_routee_leaves_behind_is_routed_again() {
     let last = n1.actor("last").deploy_on::<Worker>("n2", 4).expect("it spawns");
     assert_eq!(pool.resize_to(1), Ok(1));
     network.seconds(2);
-    // Behind the request to leave.
+    // The request to leave has come, and is handled before what comes next.
+    wait_until(|| n2.remote().links()[0].received == 12);
     last.tell(Job::Do(10));
     done.has_handled(1);
     done.permits.store(1, Ordering::SeqCst);
