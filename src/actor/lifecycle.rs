@@ -115,7 +115,10 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
     /// failure is passed on.
     pub(crate) fn fail(&mut self, failure: Failure, culprit: Option<AnyActorRef>) {
         let again = self.private(|private| std::mem::replace(&mut private.failed, true));
-        if again || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
+        // Two failures of an actor elsewhere may come before the first of them is judged: a verdict of the parent, such as that on
+        // its own failure, crossed with the first. Each has suspended the actor, so each is judged.
+        let is_told_of = again && !F::IS_STAND_IN;
+        if is_told_of || matches!(self.phase(), Phase::Stopping | Phase::Draining) {
             return;
         }
         self.reached(LifeStage::Failed);
@@ -241,7 +244,8 @@ impl<A: Actor, F: Recipe<A>> ActorTurn<'_, A, F> {
         match made {
             Ok(()) => {
                 self.private(|private| private.created = true);
-                if created {
+                // The other node tells how often the actor of a stand-in was restarted.
+                if created && !F::IS_STAND_IN {
                     // Ordering: Relaxed; a count, and this turn alone writes it.
                     let restarts = self.core().restarts.load(Ordering::Relaxed);
                     self.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);

@@ -41,6 +41,7 @@ use crate::remote::link::Link;
 use crate::remote::stand_in::StandIn;
 use crate::remote::wire::Wire;
 use crate::sync::OnceLock;
+use crate::sync::atomic::Ordering;
 use crate::util::panic::drop_guarded;
 use serde::Serialize;
 use std::any::Any;
@@ -257,6 +258,7 @@ fn request(
         dispatcher: plan.dispatcher.clone(),
         mailbox,
         stash_capacity: plan.stash_capacity,
+        routee_index: plan.routee_index,
         is_held: false,
     };
     let texts = [&request.dispatcher, &request.mailbox].map(|text| text.as_ref().map_or(0, String::len));
@@ -498,6 +500,19 @@ pub(crate) fn failed(link: &Arc<Link>, uid: u32, failure: FailureText) {
 fn fail(deployment: &Deployment, failure: Failure) {
     // One that has ended fails no more.
     let _ = deployment.stand_in.send_system(apply::<StandIn>(move |_, _| Err(failure)));
+}
+
+/// The actor was restarted.
+pub(crate) fn restarted(link: &Arc<Link>, uid: u32) {
+    if let Some(deployment) = link.deployments.get(uid) {
+        // One that has ended is not counted for any more.
+        let _ = deployment.stand_in.send_system(apply::<StandIn>(|_, ctx| {
+            // Ordering: Relaxed; a count, and this turn alone writes it.
+            let restarts = ctx.core().restarts.load(Ordering::Relaxed);
+            ctx.core().restarts.store(restarts.saturating_add(1), Ordering::Relaxed);
+            Ok(())
+        }));
+    }
 }
 
 /// The actor has ended.

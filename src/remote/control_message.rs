@@ -112,6 +112,10 @@ pub(crate) enum NumberedMessage {
         uid: u32,
         is_kill: bool,
     },
+    /// An actor of the sender, which the receiver has deployed, was restarted.
+    Restarted {
+        uid: u32,
+    },
 }
 
 impl NumberedMessage {
@@ -131,6 +135,7 @@ impl NumberedMessage {
             | Self::DeployRefused { .. }
             | Self::Failed { .. }
             | Self::Verdict { .. }
+            | Self::Restarted { .. }
             | Self::Ended { .. } => None,
         }
     }
@@ -159,6 +164,7 @@ impl NumberedMessage {
             | NumberedMessage::Deployed { .. }
             | NumberedMessage::DeployRefused { .. }
             | NumberedMessage::Verdict { .. }
+            | NumberedMessage::Restarted { .. }
             | NumberedMessage::WatchRefused { .. } => false,
         }
     }
@@ -300,6 +306,8 @@ mod tests {
             dispatcher: None,
             mailbox: Some("m".to_owned()),
             stash_capacity: Some(9),
+            routee_index: 0,
+            is_held: false,
         }
     }
 
@@ -330,7 +338,7 @@ mod tests {
             ),
             (
                 numbered(NumberedMessage::Deploy(Box::new(request()))),
-                b"\x03\x09\x06\x07\x02c1\x05/user\x03\x04\x01f\x02\x01\x02\x01\x00\x01\x01m\x01\x09",
+                b"\x03\x09\x06\x07\x02c1\x05/user\x03\x04\x01f\x02\x01\x02\x01\x00\x01\x01m\x01\x09\x00\x00",
             ),
             (numbered(NumberedMessage::Deployed { uid: 7 }), b"\x03\x09\x07\x07"),
             (
@@ -345,12 +353,14 @@ mod tests {
             (verdict(ParentVerdict::Resume { judged: true }), b"\x03\x09\x0a\x07\x01\x01"),
             (verdict(ParentVerdict::Restart { cause: "f".to_owned() }), b"\x03\x09\x0a\x07\x02\x01f"),
             (verdict(ParentVerdict::Stop), b"\x03\x09\x0a\x07\x03"),
+            (verdict(ParentVerdict::Begin), b"\x03\x09\x0a\x07\x04"),
             (numbered(NumberedMessage::Ended { uid: 7 }), b"\x03\x09\x0b\x07"),
             (numbered(NumberedMessage::WatchRefused { path: path(), uid: 5 }), b"\x03\x09\x0c\x02/a\x05"),
             (
                 numbered(NumberedMessage::Pill { path: path(), uid: 5, is_kill: true }),
                 b"\x03\x09\x0d\x02/a\x05\x01",
             ),
+            (numbered(NumberedMessage::Restarted { uid: 7 }), b"\x03\x09\x0e\x07"),
             (ControlMessage::Ack { upto: 300 }, b"\x04\xac\x02"),
             (ControlMessage::Credit(vec![LaneReceipt::new(1, &receipt)]), b"\x05\x01\x01\xac\x02\x02\x01\0"),
             (ControlMessage::UnknownType { id: 1 }, b"\x06\x01"),

@@ -27,6 +27,8 @@ pub(crate) struct DeployRequest {
     /// The name of a mailbox that the receiver has.
     pub(crate) mailbox: Option<String>,
     pub(crate) stash_capacity: Option<u32>,
+    /// The number of the actor among the routees of its pool, or 0.
+    pub(crate) routee_index: u32,
     /// The actor is made, and takes messages, but has no turn before it is told to [begin](ParentVerdict::Begin).
     pub(crate) is_held: bool,
 }

@@ -17,6 +17,7 @@ impl Deploying for Factories {
             NumberedMessage::Deployed { uid } => child_stand_in::made(link, uid),
             NumberedMessage::DeployRefused { uid, why } => child_stand_in::refused(link, uid, why),
             NumberedMessage::Failed { uid, failure } => child_stand_in::failed(link, uid, failure),
+            NumberedMessage::Restarted { uid } => child_stand_in::restarted(link, uid),
             NumberedMessage::Ended { uid } => child_stand_in::ended(link, uid),
             // The hub handles the others itself.
             _ => debug_assert!(false, "this is about no deployment"),

@@ -2,10 +2,12 @@
 
 use crate::actor::actor::Actor;
 use crate::actor::context::Context;
-use crate::actor::recipe::Recipe;
+use crate::actor::recipe::{LifeStage, Recipe};
 use crate::actor::spawn::{Plan, spawn_deployed};
 use crate::core::any_actor_ref::AnyActorRef;
+use crate::core::system::SystemCore;
 use crate::failure::Failure;
+use crate::remote::control_message::NumberedMessage;
 use crate::remote::decoder::Decoder;
 use crate::remote::deploy::Deploy;
 use crate::remote::deployments::Begin;
@@ -136,8 +138,32 @@ impl Factories {
     }
 }
 
+/// Tells the peer how often an actor that it has made here was restarted.
+pub(crate) struct RestartTeller {
+    link: Arc<Link>,
+    uid: u32,
+    /// The actor was completely created.
+    is_created: bool,
+}
+
+impl RestartTeller {
+    pub(crate) fn new(link: &Arc<Link>, uid: u32) -> Self {
+        Self { link: link.clone(), uid, is_created: false }
+    }
+
+    /// The actor has reached a stage of its life.
+    pub(crate) fn reached(&mut self, stage: LifeStage) {
+        if stage == LifeStage::Started && std::mem::replace(&mut self.is_created, true) {
+            self.link.hub.send_numbered(&self.link, NumberedMessage::Restarted { uid: self.uid });
+        }
+    }
+}
+
 /// Makes the state of a deployed actor, from the same arguments each time.
-struct FromArgs<A: Deploy>(A::Args);
+struct FromArgs<A: Deploy> {
+    args: A::Args,
+    restarts: RestartTeller,
+}
 
 impl<A: Deploy> Recipe<A> for FromArgs<A> {
     // The parent tells the other node of the end.
@@ -145,7 +171,11 @@ impl<A: Deploy> Recipe<A> for FromArgs<A> {
     const IS_DEPLOYED: bool = true;
 
     fn make(&mut self, ctx: &mut Context<<A as Actor>::Message>) -> Result<A, Failure> {
-        A::deploy(&self.0, ctx)
+        A::deploy(&self.args, ctx)
+    }
+
+    fn reached_stage(&mut self, stage: LifeStage, _: &SystemCore) {
+        self.restarts.reached(stage);
     }
 }
 
@@ -162,8 +192,8 @@ pub(crate) fn read_args<T: DeserializeOwned>(
 fn make<A: Deploy>(link: &Arc<Link>, args: &[u8], new: NewActor<'_>) -> Result<(), String> {
     let NewActor { plan, entry } = new;
     let args = read_args::<A::Args>(A::FACTORY, link, args)?;
-    let mut held =
-        spawn_deployed::<A, _>(plan, entry.uid, FromArgs::<A>(args)).map_err(|error| error.to_string())?;
+    let recipe = FromArgs::<A> { args, restarts: RestartTeller::new(link, entry.uid) };
+    let mut held = spawn_deployed::<A, _>(plan, entry.uid, recipe).map_err(|error| error.to_string())?;
     held.suspend(entry.suspensions);
     entry.enter(held.actor().any_local(), move || drop(held.start()));
     Ok(())

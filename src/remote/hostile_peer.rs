@@ -66,6 +66,8 @@ mod tests {
             dispatcher: None,
             mailbox: None,
             stash_capacity: None,
+            routee_index: 0,
+            is_held: false,
         }
     }
 

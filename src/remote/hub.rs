@@ -836,6 +836,7 @@ impl Hub {
             | NumberedMessage::DeployRefused { .. }
             | NumberedMessage::Failed { .. }
             | NumberedMessage::Verdict { .. }
+            | NumberedMessage::Restarted { .. }
             | NumberedMessage::Ended { .. }) => self.deploying.take(link, of_deployment),
         }
     }

@@ -106,7 +106,7 @@ pub(crate) fn deploy(factories: &Factories, link: &Arc<Link>, request: DeployReq
 
 fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -> Result<(), String> {
     let DeployRequest { uid, name, parent, factory, args, suspensions, is_held, .. } = request;
-    let DeployRequest { dispatcher, mailbox, stash_capacity, .. } = request;
+    let DeployRequest { dispatcher, mailbox, stash_capacity, routee_index, .. } = request;
     let hub = &link.hub;
     let incoming = Incoming::Deploy { factory: &factory, node: &link.peer, roles: link.roles() };
     if let Err(why) = link.access().decide(incoming) {
@@ -146,6 +146,7 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
     let mut plan = Plan::new(Ok(in_place), Some(name));
     plan.dispatcher = dispatcher;
     plan.stash_capacity = stash_capacity;
+    plan.routee_index = routee_index;
     if let Some(mailbox) = mailbox {
         plan.mailbox = MailboxKind::named(&mailbox);
     }

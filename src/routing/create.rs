@@ -135,8 +135,9 @@ impl<M: Send + 'static, L: RoutingLogic<M>> RouterPlan<M, L> {
             Head { head_state, waiting: WaitingChanges::default() }
         };
         #[cfg(feature = "remote")]
-        if let Some(DeployedHead { uid, suspensions }) = self.deployed {
-            let mut head = spawn_deployed::<Head<M, L>, _>(plan, uid, DeployedRecipe(ByContext(recipe)))?;
+        if let Some(DeployedHead { uid, suspensions, restarts }) = self.deployed.take() {
+            let recipe = DeployedRecipe { recipe: ByContext(recipe), restarts };
+            let mut head = spawn_deployed::<Head<M, L>, _>(plan, uid, recipe)?;
             head.suspend(suspensions);
             return Ok(head);
         }

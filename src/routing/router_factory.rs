@@ -9,7 +9,7 @@ use crate::core::deploy_fault::DeployFault;
 use crate::core::error::SpawnError;
 use crate::failure::guarded;
 use crate::remote::child_stand_in::{HeldElsewhere, IsHeld, NodeOf, deploy_held};
-use crate::remote::factories::{Factory, NewActor, read_args};
+use crate::remote::factories::{Factory, NewActor, RestartTeller, read_args};
 use crate::remote::node::Node;
 use crate::remote::wire::Wire;
 use crate::routing::builder::RouterBuilder;
@@ -90,7 +90,8 @@ impl Node {
         let make = move |link: &StdArc<_>, args: &[u8], new: NewActor<'_>| {
             let NewActor { plan: Plan { parent, name, .. }, entry } = new;
             let args = read_args::<T>(&factory, link, args)?;
-            let deployed = DeployedHead { uid: entry.uid, suspensions: entry.suspensions };
+            let (uid, suspensions) = (entry.uid, entry.suspensions);
+            let deployed = DeployedHead { uid, suspensions, restarts: RestartTeller::new(link, uid) };
             let builder = RouterBuilder::new(parent, name.as_deref());
             let held = guarded(|| Ok(of_peers.0(args, builder, Some(deployed))))
                 .map_err(|panicked| panicked.to_string())?

@@ -1,6 +1,8 @@
 //! Behaviour of several nodes on a network within this process, one module per subject.
 #![cfg(feature = "remote")]
 
+#[cfg(all(feature = "macros", feature = "testkit"))]
+mod alike;
 mod books;
 mod deploy;
 mod find;
@@ -14,6 +16,8 @@ mod refs;
 mod router_factories;
 #[cfg(feature = "macros")]
 mod routers;
+#[cfg(all(feature = "macros", feature = "testkit"))]
+mod same_pool;
 mod statistics;
 mod third;
 mod upgrades;

@@ -3,6 +3,7 @@
 //! Tests that need `nats-server` say so and pass where it is not installed; `.ci/nats` installs it and demands it by
 //! `POINTSMAN_NATS_DEMANDED=1`.
 
+mod alike;
 mod doctor;
 mod histories;
 mod hostile;

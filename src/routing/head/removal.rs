@@ -5,6 +5,8 @@
 //! position, and ends. A later push is refused, and its sender chooses again. No step waits for a thread: the old table
 //! is freed when no thread can read it.
 //!
+//! **A routee elsewhere leaves.** See `leaving_elsewhere.rs`.
+//!
 //! **The last routee leaves.** It closes at once. A sender that it refuses finds the empty table, or the closed router.
 //!
 //! **The router ends.** It refuses first; then all of its own routees leave like the last one, and when none of its
@@ -27,8 +29,7 @@ use crate::routing::head::state::{HeadState, Member};
 use crate::routing::logic::RoutingLogic;
 use crate::routing::routees::Routee;
 use crate::routing::table_token::TableToken;
-use crate::sync::{HashSet, Mutex, lock};
-use crate::util::panic::{Guarded, quietly};
+use crate::sync::{HashSet, lock};
 use std::sync::Arc as StdArc;
 use std::time::Duration;
 
@@ -90,44 +91,10 @@ impl<M: Send + 'static, L: RoutingLogic<M>> HeadState<M, L> {
             }
         }
         if !elsewhere.is_empty() {
-            let latest = ctx.now().saturating_add(TABLE_WAIT);
-            self.release_elsewhere(elsewhere, batch.table, latest);
+            self.release_elsewhere(elsewhere, batch.table);
         }
-    }
-
-    /// Asks routees elsewhere to leave, when no sender can send them anything by a table any more, or at `latest`: a mailbox
-    /// elsewhere cannot be closed at a position that senders see. They count their time to leave themselves.
-    fn release_elsewhere(
-        &self,
-        leaving: Vec<(ActorRef<M>, Option<M>)>,
-        table: Option<StdArc<TableToken>>,
-        latest: Duration,
-    ) {
-        let (router, within) = (self.reference.clone(), self.leave.within);
-        let ask = move || {
-            for (actor, farewell) in leaving {
-                // The messages of a routee with copies are not routed again.
-                let router =
-                    if actor.may_have_copies() { Routee::none().actor().clone() } else { router.clone() };
-                actor.send_leave(Leave { router, farewell, within }, Leaving::AtPosition);
-            }
-        };
-        let ask = StdArc::new(Mutex::new(Some(Guarded::new(ask))));
-        let ask_once = move || {
-            let ask = lock(&ask).take();
-            if let Some(ask) = ask {
-                quietly(ask.into_inner());
-            }
-        };
-        if let Some(table) = table {
-            table.when_freed(Box::new(ask_once.clone()));
-        }
-        self.shared.info.system.timers().call_at(latest, Box::new(ask_once));
     }
 }
-
-/// The longest time for which routees elsewhere wait for a table to be freed.
-const TABLE_WAIT: Duration = Duration::from_secs(1);
 
 impl<M: Send + 'static, L: RoutingLogic<M>> Head<M, L> {
     /// Refuses messages from now on, and stops once the router's own routees have handled what they have.
