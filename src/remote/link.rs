@@ -2,6 +2,7 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::remote::assembly::{Assembled, Assembly, AssemblyBudget};
 use crate::remote::batch::Token;
 use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
@@ -11,6 +12,7 @@ use crate::remote::deployments::{DeployedTable, Deployments, EarlyMessages};
 use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
+use crate::remote::fragment::Fragment;
 use crate::remote::frame::{HEADER_LEN, Position, Prefix};
 use crate::remote::hub::Hub;
 use crate::remote::lane::Lane;
@@ -96,6 +98,8 @@ pub(crate) struct Link {
     unknown_type_lines: LogLimit,
     /// The numbers of unknown types, and the time when the peer was told of each.
     unknown_types: Mutex<HashMap<u64, Duration>>,
+    /// The bytes of unfinished messages of the peer.
+    pub(crate) assembly_budget: AssemblyBudget,
     /// The ports of the peer that get no answer, and of which it is still to be told.
     unanswered: Mutex<Vec<(Token, Refused)>>,
 }
@@ -119,6 +123,7 @@ pub(crate) struct LinkControl {
 struct IncomingLane {
     credit: Mutex<ReceivingLane>,
     queue: Mutex<BatchQueue>,
+    assembly: Mutex<Assembly>,
 }
 
 /// The batches that wait for the lane's actor.
@@ -144,6 +149,14 @@ fn is_empty_batch(frame: &[u8]) -> bool {
     frame.len() == HEADER_LEN && Prefix::read(frame, u8::MAX).is_ok_and(|prefix| prefix.envelopes == 0)
 }
 
+/// The envelopes of a batch that the sums of its lane count.
+pub(crate) fn counted_of(frame: &[u8]) -> u16 {
+    match (Prefix::read(frame, u8::MAX), Position::read(frame)) {
+        (Ok(prefix), Ok(position)) => position.counted(prefix.envelopes),
+        _ => 0,
+    }
+}
+
 /// A watch of the peer, or the end of one, which waits for the actor that carries it out.
 pub(crate) struct WaitingWatch(Arc<Link>);
 
@@ -158,6 +171,7 @@ impl Link {
     /// Makes a link on which messages wait. The UID is 0 if it is not known yet.
     pub(crate) fn new(hub: Arc<Hub>, peer: &str, uid: u64, lanes: u8, limits: OutboxLimits) -> Self {
         let own_uid = hub.uid();
+        let assembly_budget = AssemblyBudget::new(hub.settings.limits.assembly_of(1));
         // No credit before the peer has told its window.
         let outbox = PeerOutbox::new(peer, Outbox::new(own_uid, uid, lanes, 0, limits));
         Self {
@@ -190,6 +204,7 @@ impl Link {
             watches_full_lines: LogLimit::default(),
             unknown_type_lines: LogLimit::default(),
             unknown_types: Mutex::default(),
+            assembly_budget,
             unanswered: Mutex::default(),
         }
     }
@@ -226,8 +241,11 @@ impl Link {
         before_data: impl FnOnce(),
     ) -> Vec<Vec<u8>> {
         let lanes = self.outbox.outbox().lanes();
-        let incoming =
-            |_| IncomingLane { credit: Mutex::new(ReceivingLane::new(own_window)), queue: Mutex::default() };
+        let incoming = |_| IncomingLane {
+            credit: Mutex::new(ReceivingLane::new(own_window)),
+            queue: Mutex::default(),
+            assembly: Mutex::default(),
+        };
         let parts = ActiveParts {
             sending: Mutex::new((0..lanes).map(|_| SendingLane::new(window)).collect()),
             incoming: (0..peer_lanes).map(incoming).collect(),
@@ -314,6 +332,13 @@ impl Link {
         Ok(())
     }
 
+    /// As [`push`](Self::push), for a message that goes in fragments.
+    pub(crate) fn push_large(self: &Arc<Self>, lane: usize, message: &Outgoing<'_>) -> Result<(), PushError> {
+        let wake = self.outbox.outbox().push_large(lane, message)?;
+        self.wake(wake);
+        Ok(())
+    }
+
     pub(crate) fn wake(self: &Arc<Self>, wake: Wake) {
         if wake == Wake::Engine {
             self.hub.outbox_has_something(self);
@@ -374,6 +399,32 @@ impl Link {
         let next = queue.frames.pop_front();
         queue.is_scheduled = next.is_some();
         next
+    }
+
+    /// The actor of a lane begins to handle a batch. `goes_on`: its first envelope is a fragment.
+    pub(crate) fn begin_batch(&self, lane: u8, frame: &[u8], goes_on: bool) {
+        let (Some(incoming), Ok(position)) = (self.incoming(lane), Position::read(frame)) else { return };
+        let charge = if is_empty_batch(frame) { 0 } else { frame.len() as u64 };
+        lock(&incoming.assembly).begin_batch(position.offset, charge, goes_on, &self.assembly_budget);
+    }
+
+    /// Takes a fragment of the batch that was begun.
+    pub(crate) fn assemble(&self, lane: u8, fragment: &Fragment<'_>) -> Assembled {
+        let Some(incoming) = self.incoming(lane) else { return Assembled::Part };
+        let mut assembly = lock(&incoming.assembly);
+        let max = self.hub.settings.limits.large_message;
+        let assembled = assembly.take(fragment, max, &self.assembly_budget, self.hub.now());
+        // Another thread may have given it up at the end of the link, before this fragment.
+        if self.has_ended() {
+            assembly.give_up(&self.assembly_budget);
+        }
+        assembled
+    }
+
+    /// Gives up the messages of which no fragment has come for too long.
+    pub(crate) fn expire_assemblies(&self, now: Duration) {
+        let lanes = self.active.get().map_or(&[][..], |parts| &parts.incoming);
+        lanes.iter().for_each(|lane| lock(&lane.assembly).expire(&self.assembly_budget, now));
     }
 
     /// The message of control that has this number has acted: batches that wait for it are handled.
@@ -531,8 +582,10 @@ impl Link {
     fn refuse_rest(&self) {
         for lane in 0..self.incoming_lanes() {
             while let Some(frame) = self.next_batch(lane) {
-                let envelopes = Prefix::read(&frame, u8::MAX).map_or(0, |prefix| prefix.envelopes);
-                self.refused.count(DeadLetterReason::NodeGone, envelopes.into());
+                self.refused.count(DeadLetterReason::NodeGone, counted_of(&frame).into());
+            }
+            if let Some(incoming) = self.incoming(lane) {
+                lock(&incoming.assembly).give_up(&self.assembly_budget);
             }
         }
     }
@@ -677,6 +730,7 @@ impl Link {
             repeated: 0,
             in_doubt: 0,
             received: 0,
+            incomplete: 0,
             // Ordering: Relaxed; statistics.
             malformed: self.malformed.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
@@ -700,6 +754,7 @@ impl Link {
         report.in_doubt = report.shipped.saturating_sub(report.confirmed + report.lost);
         for lane in parts.iter().flat_map(|parts| &parts.incoming) {
             report.received += lock(&lane.credit).received();
+            report.incomplete += lock(&lane.assembly).given_up();
         }
         report
     }

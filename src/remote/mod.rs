@@ -16,8 +16,9 @@
 //! - `guarded_deserializer.rs`, `codec.rs`: messages to bytes and back, within limits.
 //! - `registry.rs`: the types that a node knows.
 //! - `uid.rs`, and `canonical_path.rs` of `path/`: how systems and actors are named on the wire.
-//! - `frame.rs`, `batch.rs`, `control_message.rs`: the layout of frames.
+//! - `frame.rs`, `batch.rs`, `fragment.rs`, `control_message.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
+//! - `assembly.rs`: large messages from their fragments.
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
@@ -53,11 +54,14 @@ pub(crate) mod registry; // the types that a node knows
 pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
+pub(crate) mod fragment; // the pieces of a message that is too large for an envelope
 #[cfg(feature = "remote")]
 pub(crate) mod deploy_message; // the parts of control messages about deployed actors
 #[cfg(feature = "remote")]
 pub(crate) mod control_message; // the messages of control frames
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
+#[cfg(feature = "remote")]
+pub(crate) mod assembly; // a large message from its fragments
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "reports of lanes are not built yet"))]
 pub(crate) mod credit; // how much may be under way in a lane

@@ -5,6 +5,7 @@ mod books;
 mod deploy;
 mod find;
 mod forwards;
+mod large;
 mod links;
 mod network;
 mod refs;
