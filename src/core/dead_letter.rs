@@ -36,7 +36,7 @@ pub struct DeadLetter {
 pub enum DeadLetterReason {
     /// The recipient had stopped, or stopped with the message in its mailbox.
     Stopped,
-    /// The mailbox was full and refused.
+    /// The mailbox was full and refused, or is on another node, which has told that its actor has too many messages.
     Full,
     /// The mailbox was full and dropped a message by its policy (counted as dropped, not as dead-lettered).
     Dropped,

@@ -1074,6 +1074,48 @@ mod tests {
         assert_eq!(victim.system.ledger().balance(), 0);
     }
 
+    #[test]
+    fn chokes_of_any_actor_hold_back_the_senders_to_that_one_of_that_peer_alone() {
+        let victim = Victim::new(Limits::new());
+        let (peer, mut other) = (Peer::linked(&victim, "n2", 7), Peer::linked(&victim, "n3", 8));
+        let far = |name: &str, uid: u64, path: &str, actor: u32| {
+            let link = victim.hub.link(name, uid).expect("it is up");
+            link.far::<u64>(path, actor).expect("one type")
+        };
+        let meant = far("n2", 7, "/user/a", 5);
+        let others = [far("n2", 7, "/user/b", 5), far("n2", 7, "/user/a", 6), far("n3", 8, "/user/a", 5)];
+        let choke = |path: &str, uid: u32, is_choked: bool| {
+            peer.control(&ControlMessage::Choke { path: path.to_owned(), uid, is_choked });
+        };
+        let is_choked = |far: &ActorRef<u64>| far.try_tell(1u64).is_err();
+        choke("/user/a", 5, true);
+        assert!(is_choked(&meant) && !others.iter().any(is_choked));
+        choke("/user/a", 5, false);
+        assert!(!is_choked(&meant));
+        // Actors that there are not, one byte at the limit and one beyond.
+        for number in 0..20_000 {
+            choke("/user/a", number + 10, number % 2 == 0);
+            choke(&format!("/user/{number}"), 5, true);
+        }
+        choke(&path_of(1024, 3), 0, true);
+        assert_eq!(victim.report(&peer).malformed, 0);
+        choke(&path_of(1025, 3), 5, true);
+        assert_eq!((victim.report(&peer).malformed, victim.report(&peer).state), (1, LinkState::Up));
+        // No reference was made for any of them.
+        let link = victim.hub.link("n2", 7).expect("it is up");
+        assert_eq!(link.fars.len(), 3);
+        assert!(![&meant].into_iter().chain(&others).any(is_choked));
+        // A choke lapses, and one of an actor that has ended does not open it again.
+        choke("/user/a", 5, true);
+        for _ in 0..3 {
+            assert!(is_choked(&meant));
+            peer.control(&ControlMessage::Ack { upto: 0 });
+            victim.second();
+        }
+        assert!(!is_choked(&meant));
+        other.tell(&victim, 1);
+    }
+
     /// Takes bytes, and tells how many there are with their length.
     struct Bytes(Sender<usize>);
 

@@ -1098,6 +1098,7 @@ impl Hub {
                 self.fault(&link.peer, link.uid());
             }
             ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
+            ControlMessage::Choke { path, uid, is_choked } => link.choked(&path, uid, is_choked),
             ControlMessage::UnknownType { id } => {
                 link.log_unknown_type(id);
             }

@@ -422,7 +422,14 @@ impl Lane {
         if let Err(why) = self.link.access().decide(Incoming::Message(target)) {
             return Found::NotAllowed(why);
         }
-        Self::inlet(system, path, uid, known)
+        let found = Self::inlet(system, path, uid, known);
+        if let Found::Inlet(inlet) = &found {
+            let long = inlet.backlog().filter(|backlog| backlog.is_long());
+            if let Some(backlog) = long {
+                self.link.choke((path, uid), backlog.max, || inlet.actor());
+            }
+        }
+        found
     }
 
     fn inlet(system: &Arc<SystemCore>, path: &str, uid: u32, known: &WireType) -> Found {

@@ -4,6 +4,7 @@ use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::remote::assembly::{Assembled, Assembly, AssemblyBudget};
 use crate::remote::batch::Token;
+use crate::remote::chokes::{ChokeNews, Chokes, LAPSES_AFTER, LOOK_AGAIN};
 use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
@@ -90,6 +91,10 @@ pub(crate) struct Link {
     pub(crate) stale: AtomicU64,
     /// The envelopes of the peer that were refused.
     pub(crate) refused: RefusalCounters,
+    /// The actors here that the peer is told to send no more.
+    chokes: Mutex<Chokes<AnyActorRef>>,
+    /// The sends here that were refused, since the actor at the peer is choked.
+    choked_sends: AtomicU64,
     refused_control: AtomicU64,
     lost_replies: AtomicU64,
     /// By the reason of the policy.
@@ -198,6 +203,8 @@ impl Link {
             malformed: AtomicU64::new(0),
             stale: AtomicU64::new(0),
             refused: RefusalCounters::default(),
+            chokes: Mutex::default(),
+            choked_sends: AtomicU64::new(0),
             refused_control: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),
             not_allowed_lines: Default::default(),
@@ -525,6 +532,71 @@ impl Link {
         }
     }
 
+    /// An actor here has more messages than `max`: the peer is to send it no more.
+    pub(crate) fn choke(
+        self: &Arc<Self>,
+        of: (&str, u32),
+        max: usize,
+        actor: impl FnOnce() -> Option<AnyActorRef>,
+    ) {
+        let (is_news, looks) = {
+            let mut chokes = lock(&self.chokes);
+            (chokes.add(of, max, actor, self.hub.now()), chokes.begin_looking())
+        };
+        if is_news {
+            self.tell_choke(ChokeNews { path: of.0.to_owned(), uid: of.1, is_choked: true });
+        }
+        if looks {
+            self.look_at_chokes_later();
+        }
+    }
+
+    fn tell_choke(&self, ChokeNews { path, uid, is_choked }: ChokeNews) {
+        self.hub.send_on(self, &ControlMessage::Choke { path, uid, is_choked });
+    }
+
+    fn look_at_chokes_later(self: &Arc<Self>) {
+        let Some(system) = self.hub.system() else { return };
+        let link = Arc::downgrade(self);
+        let look = move || {
+            if let Some(link) = link.upgrade() {
+                link.look_at_chokes();
+            }
+        };
+        // A call that comes back is not needed: the system has ended.
+        drop(system.timers().try_call_at(system.now() + LOOK_AGAIN, Box::new(look)));
+    }
+
+    fn look_at_chokes(self: &Arc<Self>) {
+        let (news, ended, looks) = {
+            let mut chokes = lock(&self.chokes);
+            let (news, ended) =
+                if self.has_ended() { (Vec::new(), chokes.clear()) } else { chokes.look(self.hub.now()) };
+            (news, ended, chokes.begin_looking())
+        };
+        // Without the lock: the last reference to an actor may be among them.
+        drop(ended);
+        news.into_iter().for_each(|news| self.tell_choke(news));
+        if looks {
+            self.look_at_chokes_later();
+        }
+    }
+
+    /// The peer tells that one of its actors has too many messages, or no longer.
+    pub(crate) fn choked(&self, path: &str, uid: u32, is_choked: bool) {
+        let until = self.hub.now() + LAPSES_AFTER;
+        self.fars.see_all_of(path, uid, |known| match is_choked {
+            true => known.far.state.choke(until),
+            false => known.far.state.unchoke(),
+        });
+    }
+
+    /// A send was refused, since the actor at the peer is choked.
+    pub(crate) fn count_choked_send(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.choked_sends.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Locks the control streams; `None` before the link is active.
     pub(crate) fn with_control<R>(&self, act: impl FnOnce(&mut LinkControl) -> R) -> Option<R> {
         self.active.get().map(|parts| act(&mut lock(&parts.control)))
@@ -571,6 +643,8 @@ impl Link {
         let watcher = lock(&self.watcher).take();
         actors.into_iter().flatten().chain(watcher).for_each(|actor| actor.stop());
         self.refuse_rest();
+        let choked = lock(&self.chokes).clear();
+        drop(choked);
         // The report of the link needs none of it.
         let _ = self.with_control(|control| {
             control.sender.clear();
@@ -731,12 +805,14 @@ impl Link {
             in_doubt: 0,
             received: 0,
             incomplete: 0,
+            choked: lock(&self.chokes).len() as u64,
             // Ordering: Relaxed; statistics.
             malformed: self.malformed.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
             refused: self.refused.sum(),
             refused_control: self.refused_control.load(Ordering::Relaxed),
             lost_replies: self.lost_replies.load(Ordering::Relaxed),
+            choked_sends: self.choked_sends.load(Ordering::Relaxed),
             overdue: self.with_control(|control| control.gate.overdue).unwrap_or_default(),
         };
         let parts = self.active.get();

@@ -24,6 +24,7 @@
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
 //! - `settings.rs`: these and all other settings of a node, as a file has them.
 //! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
+//! - `chokes.rs`: the actors here to which a peer is told to send no more.
 //! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
 //!
@@ -82,8 +83,9 @@ pub(crate) mod limits; // what a node takes in, keeps and sends at most
 pub(crate) mod policy; // what may come in, from which peers
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "references are not counted yet"))]
 pub(crate) mod far_table; // the references to actors of a peer, each once
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "choked actors are not told of yet"))]
 pub(crate) mod far_state; // whether an actor elsewhere takes messages
+#[cfg(feature = "remote")]
+pub(crate) mod chokes; // the actors that have too many messages of a peer
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "ports are not reported yet"))]
 pub(crate) mod ports; // the reply ports that were sent to others
 #[cfg(feature = "remote")]

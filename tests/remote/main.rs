@@ -2,6 +2,7 @@
 #![cfg(feature = "remote")]
 
 mod books;
+mod choke;
 mod deploy;
 mod find;
 mod forwards;
