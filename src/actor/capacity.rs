@@ -12,6 +12,20 @@ impl<M: Send + 'static> ActorRef<M> {
             Target::Foreign(_) => false,
         }
     }
+
+    /// The messages that wait in an actor here, and the capacity of its mailbox if it has one. `None` for routers and other
+    /// recipients, and for a mailbox that makes room by itself.
+    #[cfg(feature = "remote")]
+    pub(crate) fn queued_and_capacity(&self) -> Option<(usize, Option<usize>)> {
+        match self.target() {
+            Target::Local(local) if !local.mailbox.displaces() => {
+                let capacity = local.mailbox.capacity();
+                let capacity = capacity.map(|capacity| usize::try_from(capacity).unwrap_or(usize::MAX));
+                Some((self.any_local().queued(), capacity))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl<M: Send + 'static> Context<M> {

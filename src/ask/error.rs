@@ -360,6 +360,8 @@ pub enum RefusedBy {
     ReplyUnsendable,
     /// Too much waits at the other node for the node of the asker, so the reply is lost.
     LinkFull,
+    /// The reply is so large that it comes in fragments, and not all of them have come.
+    ReplyIncomplete,
 }
 
 impl fmt::Display for RefusedBy {
@@ -372,6 +374,7 @@ impl fmt::Display for RefusedBy {
             Self::ReplyTooLarge => "the reply is larger than the limits of its node allow",
             Self::ReplyUnsendable => "the reply cannot go to another node",
             Self::LinkFull => "its reply is lost, since too much waits there for this node",
+            Self::ReplyIncomplete => "the large reply has not come as a whole: ask again",
         })
     }
 }

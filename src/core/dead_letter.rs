@@ -36,7 +36,7 @@ pub struct DeadLetter {
 pub enum DeadLetterReason {
     /// The recipient had stopped, or stopped with the message in its mailbox.
     Stopped,
-    /// The mailbox was full and refused.
+    /// The mailbox was full and refused, or is on another node, which has told that its actor has too many messages.
     Full,
     /// The mailbox was full and dropped a message by its policy (counted as dropped, not as dead-lettered).
     Dropped,
@@ -66,7 +66,7 @@ pub enum DeadLetterReason {
     LinkFull,
     /// The actor was on another node, which is gone, or was started again.
     NodeGone,
-    /// The message is larger than the limits of this node allow to another node.
+    /// The message is larger than the limits of this node, or of the other one, allow between nodes.
     TooLarge,
     /// The message, or a part of it, cannot go to another node.
     Unsendable,
@@ -79,11 +79,14 @@ pub enum DeadLetterReason {
     /// An answer came from another node after its ask had ended. Counted as [late](crate::ask::ReplyCounts), not as
     /// dead-lettered.
     LateReply,
+    /// It came from another node in fragments, since it is large, and not all of them have come, or too many such messages
+    /// came at once.
+    Incomplete,
 }
 
 impl DeadLetterReason {
     /// All reasons, in their order.
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Stopped,
         Self::Full,
         Self::Dropped,
@@ -104,6 +107,7 @@ impl DeadLetterReason {
         Self::Undecodable,
         Self::NotAllowed,
         Self::LateReply,
+        Self::Incomplete,
     ];
 
     pub(crate) fn of<M>(error: &SendError<M>) -> Self {
@@ -146,12 +150,13 @@ impl fmt::Display for DeadLetterReason {
             DeadLetterReason::OtherType => "the actor there takes another type of message",
             DeadLetterReason::LinkFull => "too much waits for its node",
             DeadLetterReason::NodeGone => "its node is gone",
-            DeadLetterReason::TooLarge => "larger than an envelope may be",
+            DeadLetterReason::TooLarge => "larger than a message to or from another node may be",
             DeadLetterReason::Unsendable => "it cannot go to another node",
             DeadLetterReason::UnknownType => "its type is not registered here: `Node::message` registers it",
             DeadLetterReason::Undecodable => "its bytes are no value of its type",
             DeadLetterReason::NotAllowed => "the policy of this node does not let it in",
             DeadLetterReason::LateReply => "its ask had ended",
+            DeadLetterReason::Incomplete => "it is large, and has not come as a whole",
         })
     }
 }

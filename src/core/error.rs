@@ -115,7 +115,7 @@ impl<M> fmt::Display for SendError<M> {
             SendError::TooLarge { size, max, .. } => write!(
                 f,
                 "the message has {size} bytes when encoded, and at most {max} may go to another node: send less at once, or \
-                 raise `[remote.limits] envelope` of both nodes"
+                 raise `[remote.limits] large-message` of both nodes"
             ),
             SendError::Unsendable { why, .. } => write!(f, "the message cannot go to another node: {why}"),
             SendError::BadPick { index, routees, .. } => {

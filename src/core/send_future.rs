@@ -65,8 +65,8 @@ impl<M: Send + 'static> ActorRef<M> {
     /// # Errors
     ///
     /// As [`try_tell`](Self::try_tell), and the message comes back. [`SendError::Full`] comes only from the full queue of
-    /// a [balancing pool](crate::routing::Balancing), for which no sender can wait, and for the message of an asker that
-    /// is over. A message that an [adapter](Self::contramap) has changed cannot come back: it is a dead letter, and the
+    /// a [balancing pool](crate::routing::Balancing) and from an actor of another node, for which no sender can wait, and for
+    /// the message of an asker that is over. A message that an [adapter](Self::contramap) has changed cannot come back: it is a dead letter, and the
     /// result is `Ok`.
     pub fn send(&self, message: impl Into<M>) -> SendFuture<M> {
         SendFuture { to: self.clone(), state: State::Unsent(message.into()) }

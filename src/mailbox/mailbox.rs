@@ -408,6 +408,18 @@ impl<H: Measured, S, M> Mailbox<H, S, M> {
         bound.map(|bound| bound.set_capacity(capacity)).is_some()
     }
 
+    /// The most messages that wait, where further ones are refused or wait to be sent; `None` without such a bound.
+    #[cfg(feature = "remote")]
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        self.policy.as_ref()?.bound().map(|bound| bound.capacity())
+    }
+
+    /// Whether a further message takes the place of the oldest.
+    #[cfg(feature = "remote")]
+    pub(crate) fn displaces(&self) -> bool {
+        matches!(self.policy.as_deref(), Some(Policy::Displace(_)))
+    }
+
     /// Returns whether this is another mailbox than the plain one.
     #[inline]
     pub(crate) fn has_policy(&self) -> bool {

@@ -16,6 +16,7 @@
 //! A batch is taken or refused as a whole: [`Batch::read`] checks all of it before the first envelope is handled.
 
 use crate::path::canonical_path::{CanonicalFault, PATH_MAX, check_canonical};
+use crate::remote::fragment::Fragment;
 use crate::remote::frame::{FrameError, FrameKind, HEADER_LEN, Position, Prefix};
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
@@ -85,10 +86,17 @@ impl EnvelopeKind {
         matches!(self, Self::Tell | Self::Select)
     }
 
+    /// Whether an envelope of this kind is cut into fragments if it is large.
+    pub(crate) fn may_be_large(self) -> bool {
+        matches!(self, Self::Tell | Self::Reply | Self::Select)
+    }
+
     /// Whether an envelope of this kind goes to such a place, with so many tokens.
     fn fits(self, place: &Place<'_>, tokens: usize) -> bool {
         match self {
-            Self::Tell | Self::Leave | Self::Fragment => matches!(place, Place::Actor { .. }),
+            // The kind of its message decides.
+            Self::Fragment => true,
+            Self::Tell | Self::Leave => matches!(place, Place::Actor { .. }),
             Self::Pill | Self::Kill => matches!(place, Place::Actor { .. }) && tokens == 0,
             Self::Reply => matches!(place, Place::Port) && tokens > 0,
             Self::RefusedReply | Self::Identity => matches!(place, Place::Port) && tokens == 1,
@@ -118,6 +126,18 @@ pub(crate) struct Envelope<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) tokens: Tokens<'a>,
     pub(crate) body: &'a [u8],
+}
+
+impl Envelope<'_> {
+    /// The kind of the message that ends with this envelope; [`EnvelopeKind::Fragment`] if it goes on in the next batch.
+    pub(crate) fn ends(&self) -> EnvelopeKind {
+        match self.kind {
+            EnvelopeKind::Fragment => Fragment::read(self.body)
+                .filter(Fragment::is_last)
+                .map_or(EnvelopeKind::Fragment, |last| last.kind),
+            kind => kind,
+        }
+    }
 }
 
 /// A frame is no batch.
@@ -166,6 +186,10 @@ pub(crate) enum BatchError {
     },
     /// The flag says that there are tokens, and there are none.
     NoTokens,
+    /// The body is no fragment.
+    Fragment,
+    /// The header says that a message goes on in the next batch, and the batch is not one fragment of it, or the reverse.
+    Part,
     /// The body is longer than an envelope may be.
     TooLarge {
         size: usize,
@@ -210,6 +234,12 @@ impl fmt::Display for BatchError {
                 )
             }
             BatchError::NoTokens => f.write_str("an envelope says that it has tokens, and has none"),
+            BatchError::Fragment => {
+                f.write_str("the body of a fragment has a head or a length that it cannot have")
+            }
+            BatchError::Part => f.write_str(
+                "the header does not say whether a message goes on in the next batch, as one does",
+            ),
             BatchError::TooLarge { size, max } => {
                 write!(f, "a body has {size} bytes, and at most {max} are allowed")
             }
@@ -290,6 +320,17 @@ impl BatchWriter {
         tokens: &[Token],
         body: &[u8],
     ) -> u8 {
+        self.push_parts(kind, entry, tokens, [body, &[]])
+    }
+
+    /// As [`push`](Self::push), with a body in two parts.
+    pub(crate) fn push_parts(
+        &mut self,
+        kind: EnvelopeKind,
+        entry: &Entry<'_>,
+        tokens: &[Token],
+        body: [&[u8]; 2],
+    ) -> u8 {
         debug_assert!(!self.is_full(matches!(entry, Entry::New(_))) && tokens.len() <= usize::from(u8::MAX));
         let flags = if tokens.is_empty() { 0 } else { HAS_TOKENS };
         self.frame.push(kind as u8 | flags << 4);
@@ -307,8 +348,8 @@ impl BatchWriter {
             self.frame.push(tokens.len() as u8);
             self.frame.extend_from_slice(tokens.as_flattened());
         }
-        write_varint(&mut self.frame, body.len() as u32);
-        self.frame.extend_from_slice(body);
+        write_varint(&mut self.frame, (body[0].len() + body[1].len()) as u32);
+        body.iter().for_each(|part| self.frame.extend_from_slice(part));
         self.envelopes += 1;
         index
     }
@@ -353,6 +394,8 @@ struct Span {
     /// The first byte of the body, and the one behind it.
     body_at: u32,
     end: u32,
+    /// Whether it is a fragment, and not the last one of its message.
+    goes_on: bool,
 }
 
 /// The least bytes of an envelope.
@@ -386,13 +429,18 @@ impl<'a> Batch<'a> {
         // The header may tell of more envelopes than there are.
         let room = usize::from(prefix.envelopes).min(bytes.len() / ENVELOPE_MIN);
         let mut envelopes = Vec::with_capacity(room);
+        let mut goes_on = false;
         for _ in 0..prefix.envelopes {
             let span = reader.envelope(&mut places)?;
+            goes_on |= span.goes_on;
             let body = (span.end - span.body_at) as usize;
             if body > body_max {
                 return Err(BatchError::TooLarge { size: body, max: body_max });
             }
             envelopes.push(span);
+        }
+        if goes_on != position.is_part || goes_on && prefix.envelopes != 1 {
+            return Err(BatchError::Part);
         }
         match bytes.len() - reader.at {
             0 => Ok(Self { prefix, position, places, bytes, envelopes }),
@@ -408,7 +456,7 @@ impl<'a> Batch<'a> {
     /// The envelopes, in the order in which they were sent.
     pub(crate) fn envelopes(&self) -> impl Iterator<Item = Envelope<'a>> {
         self.envelopes.iter().map(|span| {
-            let Span { kind, entry, tokens, tokens_at, body_at, end } = *span;
+            let Span { kind, entry, tokens, tokens_at, body_at, end, .. } = *span;
             let tokens_end = tokens_at as usize + usize::from(tokens) * TOKEN_LEN;
             Envelope {
                 kind,
@@ -545,10 +593,24 @@ impl<'a> Reader<'a> {
         }
         let length = self.varint()?;
         let body_at = self.at;
-        self.take(usize::try_from(length).unwrap_or(usize::MAX))?;
+        let body = self.take(usize::try_from(length).unwrap_or(usize::MAX))?;
+        let mut goes_on = false;
+        if kind == EnvelopeKind::Fragment {
+            let fragment = Fragment::read(body).ok_or(BatchError::Fragment)?;
+            goes_on = !fragment.is_last();
+            // The last one alone has the tokens.
+            let fits = match (goes_on, tokens) {
+                (true, 0) => fragment.kind.fits(&places[at], 1),
+                (true, _) => false,
+                (false, tokens) => fragment.kind.fits(&places[at], tokens.into()),
+            };
+            if !fits {
+                return Err(BatchError::Unfit { kind });
+            }
+        }
         // The caller has looked that all positions have 32 bits.
         let [tokens_at, body_at, end] = [tokens_at, body_at, self.at].map(|at| at as u32);
-        Ok(Span { kind, entry: at as u8, tokens, tokens_at, body_at, end })
+        Ok(Span { kind, entry: at as u8, tokens, tokens_at, body_at, end, goes_on })
     }
 }
 
@@ -765,9 +827,16 @@ mod tests {
         );
         let places = [ACTOR, Place::Port, Place::Selection { text: "*", type_id: 0 }];
         // Which of the places above, and how many tokens, a kind may have.
-        for kind in EnvelopeKind::ALL {
-            let (at, tokens): (usize, &[usize]) = match kind {
-                EnvelopeKind::Tell | EnvelopeKind::Leave | EnvelopeKind::Fragment => (0, &[0, 1, 2, 255]),
+        let last_of = |kind: EnvelopeKind| [kind as u8, 1, 0, 0, 0, 2, 0, 0, 0, 7];
+        let large = EnvelopeKind::ALL.map(|kind| (EnvelopeKind::Fragment, kind, last_of(kind).to_vec()));
+        let others = EnvelopeKind::ALL.map(|kind| (kind, kind, Vec::new()));
+        let is_sound = |(kind, of, _): &(EnvelopeKind, EnvelopeKind, Vec<u8>)| {
+            if *kind == EnvelopeKind::Fragment { of.may_be_large() } else { true }
+        };
+        for (kind, of, body) in large.into_iter().chain(others).filter(is_sound) {
+            let (at, tokens): (usize, &[usize]) = match of {
+                EnvelopeKind::Fragment => continue,
+                EnvelopeKind::Tell | EnvelopeKind::Leave => (0, &[0, 1, 2, 255]),
                 EnvelopeKind::Pill | EnvelopeKind::Kill => (0, &[0]),
                 EnvelopeKind::Reply => (1, &[1, 2, 255]),
                 EnvelopeKind::RefusedReply | EnvelopeKind::Identity => (1, &[1]),
@@ -777,7 +846,7 @@ mod tests {
             for (other, place) in places.iter().enumerate() {
                 for count in [0, 1, 2, 255] {
                     let mut batch = BatchWriter::new();
-                    batch.push(kind, &Entry::New(*place), &vec![[1; 16]; count], b"");
+                    batch.push(kind, &Entry::New(*place), &vec![[1; 16]; count], &body);
                     let outcome = Batch::read(&sealed(batch), 1, BODY_MAX).map(|_| ()).err();
                     let expected =
                         (other != at || !tokens.contains(&count)).then_some(BatchError::Unfit { kind });

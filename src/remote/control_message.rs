@@ -47,6 +47,12 @@ pub(crate) enum ControlMessage {
     Heartbeat {
         number: u32,
     },
+    /// An actor of the sender has too many messages, or no longer.
+    Choke {
+        path: String,
+        uid: u32,
+        is_choked: bool,
+    },
 }
 
 /// A message that is applied once and in order.
@@ -262,6 +268,7 @@ impl ControlMessage {
             Self::Hello(hello) | Self::Welcome(hello) => {
                 hello.roles.len() <= ROLES_MAX && hello.roles.iter().all(|role| is_role(role))
             }
+            Self::Choke { path, .. } => path.len() <= PATH_MAX,
             Self::Numbered { message, .. } => message.path().is_none_or(|path| path.len() <= PATH_MAX),
             _ => true,
         }
@@ -366,6 +373,7 @@ mod tests {
             (ControlMessage::UnknownType { id: 1 }, b"\x06\x01"),
             (ControlMessage::Quarantined { members: 2, least: "a".to_owned() }, b"\x08\x02\x01a"),
             (ControlMessage::Heartbeat { number: 3 }, b"\x09\x03"),
+            (ControlMessage::Choke { path: path(), uid: 5, is_choked: true }, b"\x0a\x02/a\x05\x01"),
         ] {
             let frame = message.frame(1, 2);
             assert_eq!(&frame[PREFIX_LEN..], bytes, "{message:?}");
@@ -397,6 +405,10 @@ mod tests {
                 let message = ControlMessage::Numbered { number: 1, message: make(path(bytes)) };
                 assert_eq!(is_read(message.clone()), expected, "{message:?}");
             }
+        }
+        for (bytes, expected) in [(PATH_MAX, true), (PATH_MAX + 1, false)] {
+            let message = ControlMessage::Choke { path: path(bytes), uid: 1, is_choked: true };
+            assert_eq!(is_read(message), expected);
         }
         let with = |roles: Vec<String>| Hello { roles, ..hello() };
         for make in [ControlMessage::Hello as fn(Hello) -> ControlMessage, ControlMessage::Welcome] {

@@ -135,6 +135,7 @@ impl ReceivingLane {
         };
         let (lost, lost_bytes) =
             (difference(position.first, self.first)?, difference(position.offset, self.offset)?);
+        let counted = u64::from(position.counted(envelopes));
         let charge = charge(envelopes, bytes);
         // The limit bounds all sums, so no later addition overflows.
         match position.offset.checked_add(charge) {
@@ -149,10 +150,10 @@ impl ReceivingLane {
             return Err(CreditError::Sum { told: position.first, expected: self.first });
         }
         self.sequence = position.sequence + 1;
-        self.first = position.first + u64::from(envelopes);
+        self.first = position.first + counted;
         self.offset = position.offset + charge;
         self.settled += lost_bytes;
-        self.receipt.received += u64::from(envelopes);
+        self.receipt.received += counted;
         self.receipt.lost += lost;
         Ok(Arrival::Take { lost })
     }
@@ -393,7 +394,7 @@ mod tests {
 
     impl Link {
         fn new() -> Self {
-            let limits = OutboxLimits { lane_bytes: 3000, batch_bytes: 250 };
+            let limits = OutboxLimits { lane_bytes: 3000, large_bytes: 30_000, batch_bytes: 250 };
             Self {
                 outbox: Outbox::new(1, 2, 1, WINDOW, limits),
                 memory: EntryMemory::default(),

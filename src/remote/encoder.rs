@@ -89,8 +89,10 @@ pub(crate) fn push<T: Serialize + ?Sized>(
     scope.given = tokens.len();
     let mut body = std::mem::take(&mut scope.body);
     let outer = replace_scope(Some(scope));
+    let envelope_max = link.hub.envelope_max();
+    let max = if kind.may_be_large() { link.hub.message_max() } else { envelope_max };
     // It catches panics.
-    let encoded = encode(message, &mut body, link.hub.envelope_max());
+    let encoded = encode(message, &mut body, max);
     // There is none if the thread ends.
     let mut scope = replace_scope(outer).unwrap_or_default();
     let pushed = match (encoded, scope.fault.take()) {
@@ -98,9 +100,18 @@ pub(crate) fn push<T: Serialize + ?Sized>(
         (_, Some(Fault::Unsendable(why))) => Pushed::Unfit(EncodeError::Refused { why }),
         (_, Some(Fault::PortsFull)) => Pushed::Full,
         (Err(error), None) => Pushed::Unfit(error),
-        (Ok(_), None) => {
+        (Ok(size), None) => {
             let envelope = Outgoing { kind, place, tokens: &scope.tokens, body: &body };
-            match link.push(lane, &envelope, memory) {
+            let pushed = if size > envelope_max {
+                link.push_large(lane, &envelope)
+            } else {
+                match link.push(lane, &envelope, memory) {
+                    // It is larger than the window of the peer.
+                    Err(PushError::TooLarge { .. }) if max > envelope_max => link.push_large(lane, &envelope),
+                    pushed => pushed,
+                }
+            };
+            match pushed {
                 Ok(()) => Pushed::Done,
                 Err(PushError::TooLarge { size, max }) => Pushed::Unfit(EncodeError::TooLarge { size, max }),
                 Err(PushError::Full { .. }) => Pushed::Full,

@@ -114,7 +114,10 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
         }
         match far.state.look(|| link.hub.now()) {
             FarLook::Open => {}
-            FarLook::Choked => return Err(SendError::Full(message)),
+            FarLook::Choked => {
+                link.count_choked_send();
+                return Err(SendError::Full(message));
+            }
             FarLook::Ended => return Err(SendError::Closed(message)),
         }
         let place = Place::Actor { path: &far.path, uid: far.uid, type_id: far.type_id };
@@ -163,6 +166,9 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
 
     fn reason(&self, refused: &SendError<M>) -> DeadLetterReason {
         match refused {
+            SendError::Full(_) if self.far.state.look(|| self.far.link.hub.now()) == FarLook::Choked => {
+                DeadLetterReason::Full
+            }
             SendError::Full(_) => DeadLetterReason::LinkFull,
             SendError::Closed(_) if self.far.link.has_ended() => DeadLetterReason::NodeGone,
             other => DeadLetterReason::of(other),

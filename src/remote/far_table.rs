@@ -32,8 +32,8 @@ pub(crate) struct FarTable<R> {
 }
 
 struct Entries<R> {
-    /// By the hash of the key, with the secret of this map's hasher, since the peer chooses paths. Two keys of one hash are rare, and
-    /// still two.
+    /// By the hash of path and uid, with the secret of this map's hasher, since the peer chooses paths. The references of one
+    /// actor have one hash; two actors of one hash are rare, and still two.
     by_hash: HashMap<u64, Vec<R>>,
     count: usize,
     swept_from: usize,
@@ -76,6 +76,14 @@ impl<R: Interned> FarTable<R> {
         held.find(held.hash(key), key).map(clone)
     }
 
+    /// Shows the references to an incarnation, of each type. `see` runs under the table's lock, and does not use the table.
+    pub(crate) fn see_all_of(&self, path: &str, uid: u32, see: impl FnMut(&R)) {
+        let held = lock(&self.entries);
+        let hash = held.hash(FarKey { path, uid, type_id: 0 });
+        let is_meant = |known: &&R| (known.key().path, known.key().uid) == (path, uid);
+        held.by_hash.get(&hash).into_iter().flatten().filter(is_meant).for_each(see);
+    }
+
     /// Takes all references out: the UID of the peer is gone.
     pub(crate) fn take_all(&self) -> Vec<R> {
         let mut held = lock(&self.entries);
@@ -96,7 +104,7 @@ impl<R: Interned> FarTable<R> {
 
 impl<R: Interned> Entries<R> {
     fn hash(&self, key: FarKey<'_>) -> u64 {
-        self.by_hash.hasher().hash_one(key)
+        self.by_hash.hasher().hash_one((key.path, key.uid))
     }
 
     fn find(&self, hash: u64, key: FarKey<'_>) -> Option<&R> {
@@ -156,6 +164,11 @@ mod tests {
         let key = FarKey { path: "/user/a", uid: 1, type_id: 2 };
         assert!(table.get(key, |known| Arc::ptr_eq(&first, known)).unwrap());
         assert!(table.get(FarKey { uid: 9, ..key }, |_| ()).is_none());
+        let mut types = Vec::new();
+        table.see_all_of("/user/a", 1, |known| types.push(known.type_id));
+        types.sort();
+        assert_eq!(types, [2, 3]);
+        table.see_all_of("/user/a", 9, |_| panic!("there is none"));
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub(crate) struct Position {
     pub(crate) fence: u64,
     /// The sender's heartbeats so far, which tell a router that discards old batches how old this one is.
     pub(crate) heartbeat: u32,
+    /// Whether the only envelope is a fragment of a message that goes on in the next batch. The message is counted with its last
+    /// fragment, so this envelope is in no sum.
+    pub(crate) is_part: bool,
 }
 
 /// The beginning of a frame is not one of this protocol.
@@ -176,9 +179,11 @@ impl Position {
             return Err(FrameError::Short { bytes: frame.len(), needed: HEADER_LEN });
         }
         let number = |at| u64::from_le_bytes(field(frame, at));
-        if field(frame, 68) != [0; 4] {
-            return Err(FrameError::Reserved);
-        }
+        let is_part = match field(frame, 68) {
+            [0, 0, 0, 0] => false,
+            [1, 0, 0, 0] => true,
+            _ => return Err(FrameError::Reserved),
+        };
         let position = Self {
             sequence: number(24),
             first: number(32),
@@ -186,6 +191,7 @@ impl Position {
             mark: number(48),
             fence: number(56),
             heartbeat: u32::from_le_bytes(field(frame, 64)),
+            is_part,
         };
         if position.sequence == 0 { Err(FrameError::Sequence) } else { Ok(position) }
     }
@@ -198,10 +204,15 @@ impl Position {
             (40, self.offset),
             (48, self.mark),
             (56, self.fence),
-            (64, u64::from(self.heartbeat)),
+            (64, u64::from(self.heartbeat) | u64::from(self.is_part) << 32),
         ] {
             frame[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
+    }
+
+    /// The envelopes of this batch that the sums of the lane count, of so many in its frame.
+    pub(crate) fn counted(&self, envelopes: u16) -> u16 {
+        if self.is_part { 0 } else { envelopes }
     }
 }
 
@@ -222,13 +233,18 @@ mod tests {
     /// Nodes of all versions of the crate agree on these bytes.
     #[test]
     fn the_bytes_of_a_header_never_change() {
-        let position = Position { sequence: 1, first: 2, offset: 3, mark: 4, fence: 5, heartbeat: 6 };
+        let position =
+            Position { sequence: 1, first: 2, offset: 3, mark: 4, fence: 5, heartbeat: 6, is_part: false };
         let mut expected = b"PM\x01\x00\x01\x00\x03\x00".to_vec();
         for number in [7, 9, 1, 2, 3, 4, 5, 6u64] {
             expected.extend(number.to_le_bytes());
         }
         assert_eq!(frame(&PREFIX, &position), expected);
         assert_eq!((Prefix::read(&expected, 2), Position::read(&expected)), (Ok(PREFIX), Ok(position)));
+        let part = Position { is_part: true, ..position };
+        expected[68] = 1;
+        assert_eq!((frame(&PREFIX, &part), Position::read(&expected)), (expected.clone(), Ok(part)));
+        assert_eq!((position.counted(3), part.counted(3)), (3, 0));
     }
 
     #[test]
@@ -252,7 +268,7 @@ mod tests {
             assert_eq!(Prefix::read(&bad, 2), Err(fault));
         }
         for (at, byte, fault) in
-            [(24, 0, FrameError::Sequence), (68, 1, FrameError::Reserved), (71, 9, FrameError::Reserved)]
+            [(24, 0, FrameError::Sequence), (68, 2, FrameError::Reserved), (71, 9, FrameError::Reserved)]
         {
             let mut bad = good.clone();
             bad[at] = byte;
@@ -271,7 +287,7 @@ mod tests {
         #[test]
         fn headers_come_back(
             is_control: bool, lane in 0u8..4, envelopes: u16, from: u64, to: u64,
-            numbers: [u64; 4], sequence in 1u64.., heartbeat: u32,
+            numbers: [u64; 4], sequence in 1u64.., heartbeat: u32, is_part: bool,
         ) {
             let prefix = if is_control {
                 Prefix { kind: FrameKind::Control, lane: 0, envelopes: 0, from, to }
@@ -279,7 +295,7 @@ mod tests {
                 Prefix { kind: FrameKind::Batch, lane, envelopes, from, to }
             };
             let [first, offset, mark, fence] = numbers;
-            let position = Position { sequence, first, offset, mark, fence, heartbeat };
+            let position = Position { sequence, first, offset, mark, fence, heartbeat, is_part };
             let frame = frame(&prefix, &position);
             prop_assert_eq!(Prefix::read(&frame, 4), Ok(prefix));
             prop_assert_eq!(Position::read(&frame), Ok(position));

@@ -133,7 +133,7 @@ mod tests {
             let (kept, clock) = (Kept::default(), ManualClock::new());
             let node =
                 Node::new("n1").engine(kept.clone()).message::<u64>().message::<Deep>().message::<Units>();
-            let node = node.message::<References>();
+            let node = node.message::<References>().message::<Vec<u8>>();
             let node = node.policy(Policy::closed()).limits(limits).lanes(2.try_into().expect("not 0"));
             let dispatcher = Dispatcher::work_stealing().threads(WORKERS);
             let builder = System::builder("demo").clock(clock.clone()).dispatcher("default", dispatcher);
@@ -225,7 +225,7 @@ mod tests {
             self.position.write(&mut frame);
             frame.extend_from_slice(bytes);
             self.position.sequence = self.position.sequence.wrapping_add(1);
-            self.position.first += u64::from(envelopes);
+            self.position.first += u64::from(self.position.counted(envelopes));
             self.position.offset += if envelopes == 0 { 0 } else { frame.len() as u64 };
             frame
         }
@@ -236,6 +236,21 @@ mod tests {
             writer.push(kind, &crate::remote::batch::Entry::New(place), tokens, body);
             let bytes = writer.into_frame().split_off(HEADER_LEN);
             self.raw(1, &bytes)
+        }
+
+        /// A fragment in a batch of its own.
+        fn fragment(
+            &mut self,
+            (kind, place, tokens): (EnvelopeKind, Place<'_>, &[Token]),
+            offset: u32,
+            size: u32,
+            piece: &[u8],
+        ) -> Vec<u8> {
+            let body = [&[kind as u8][..], &offset.to_le_bytes(), &size.to_le_bytes(), piece].concat();
+            self.position.is_part = u64::from(offset) + (piece.len() as u64) < u64::from(size);
+            let frame = self.batch(EnvelopeKind::Fragment, place, tokens, &body);
+            self.position.is_part = false;
+            frame
         }
 
         /// Tells the taker a number, as peers do that keep to the rules.
@@ -706,7 +721,7 @@ mod tests {
     #[test]
     fn a_million_levels_are_refused_where_an_envelope_has_room_for_them() {
         let envelope = (1 << 20) - (8 << 10);
-        let victim = Victim::new(Limits::new().envelope(envelope));
+        let victim = Victim::new(Limits::new().envelope(envelope).large_message(envelope));
         let mut peer = Peer::linked(&victim, "n2", 7);
         let deep = victim.system.actor("deep").spawn(|| Ignores(Vec::<Deep>::new())).expect("free");
         let place = Place::Actor { path: "/user/deep", uid: deep.uid(), type_id: wire_id(Deep::NAME, 1) };
@@ -898,6 +913,222 @@ mod tests {
         assert!(answers > 0, "requests for references are answered");
     }
 
+    #[test]
+    fn fragments_of_any_form_are_one_message_or_none() {
+        const MAX: u32 = 20_000;
+        let limits = Limits::new().envelope(1024).large_message(MAX as usize);
+        let victim = Victim::new(limits);
+        let (mut peer, mut other) = (Peer::linked(&victim, "n2", 7), Peer::linked(&victim, "n3", 8));
+        let (sender, taken) = channel();
+        let bytes = victim.system.actor("bytes").spawn(move || Bytes(sender.clone())).expect("it is free");
+        let place =
+            Place::Actor { path: "/user/bytes", uid: bytes.uid(), type_id: wire_id(<Vec<u8>>::NAME, 1) };
+        let to = (EnvelopeKind::Tell, place, &[][..]);
+        let body = |bytes: u32| {
+            let rest = if bytes > 16_385 { 3 } else { 2 };
+            postcard::to_allocvec(&vec![7u8; bytes as usize - rest]).expect("it can be written")
+        };
+        let (mut number, mut received, mut sums) = (0, 0, (0, 0, 0));
+        // The pieces that come, as offsets and ends; the size that they tell; then what was taken, refused and given up.
+        for (what, size, pieces, told, was_taken, refused, given_up) in [
+            ("a whole message", 3000, &[(0, 1000), (1000, 2000), (2000, 3000)][..], 3000, true, None, 0),
+            ("one that is never finished", 3000, &[(0, 1000), (1000, 2999)], 3000, false, None, 1),
+            ("one that begins twice", 3000, &[(0, 1000), (0, 1000), (1000, 3000)], 3000, true, None, 1),
+            (
+                "a piece that comes twice",
+                3000,
+                &[(0, 1000), (1000, 2000), (1000, 2000), (2000, 3000)],
+                3000,
+                false,
+                Some(DeadLetterReason::Incomplete),
+                1,
+            ),
+            (
+                "pieces out of order",
+                3000,
+                &[(1000, 2000), (0, 1000), (2000, 3000)],
+                3000,
+                false,
+                Some(DeadLetterReason::Incomplete),
+                1,
+            ),
+            (
+                "the last piece alone",
+                3000,
+                &[(2000, 3000)],
+                3000,
+                false,
+                Some(DeadLetterReason::Incomplete),
+                0,
+            ),
+            ("the greatest size", MAX, &[(0, 10_000), (10_000, MAX)], MAX, true, None, 0),
+            (
+                "a byte more",
+                MAX + 1,
+                &[(0, 10_000), (10_000, MAX + 1)],
+                MAX + 1,
+                false,
+                Some(DeadLetterReason::TooLarge),
+                0,
+            ),
+            ("2^32 - 1 bytes that begin", 3000, &[(0, 1000), (1000, 2000)], u32::MAX, false, None, 0),
+        ] {
+            let whole = body(size);
+            for (from, end) in pieces.iter().copied() {
+                let frame = peer.fragment(to, from, told, &whole[from as usize..end as usize]);
+                received += u64::from(end == told);
+                peer.deliver(frame);
+            }
+            for peer in [&mut peer, &mut other] {
+                number += 1;
+                peer.tell(&victim, number);
+            }
+            received += 1;
+            if was_taken {
+                assert_eq!(taken.recv_timeout(LONG), Ok(whole.len()), "{what}");
+            }
+            assert!(taken.try_recv().is_err(), "{what}");
+            sums.0 += u64::from(refused == Some(DeadLetterReason::Incomplete));
+            sums.1 += u64::from(refused == Some(DeadLetterReason::TooLarge));
+            sums.2 += given_up;
+            let report = victim.report(&peer);
+            let refused = |reason| report.refused.of(reason);
+            let counts = (refused(DeadLetterReason::Incomplete), refused(DeadLetterReason::TooLarge));
+            assert_eq!((counts.0, counts.1, report.incomplete), sums, "{what}");
+            assert_eq!(
+                (report.received, report.malformed, report.state),
+                (received, 0, LinkState::Up),
+                "{what}"
+            );
+        }
+        // A batch between two pieces is lost.
+        let incomplete = |peer: &Peer| victim.report(peer).refused.of(DeadLetterReason::Incomplete);
+        let whole = body(3000);
+        let lost = |peer: &mut Peer| drop(peer.fragment(to, 1000, 3000, &whole[1000..2000]));
+        let first = peer.fragment(to, 0, 3000, &whole[..1000]);
+        peer.deliver(first);
+        lost(&mut peer);
+        let last = peer.fragment(to, 2000, 3000, &whole[2000..]);
+        peer.deliver(last);
+        peer.tell(&victim, 100);
+        assert_eq!((incomplete(&peer), victim.report(&peer).incomplete), (sums.0 + 1, sums.2 + 1));
+        // The next piece comes too late.
+        let first = peer.fragment(to, 0, 3000, &whole[..1000]);
+        let link = victim.hub.link("n2", 7).expect("it is up");
+        let limit = || link.last_receipts(Duration::ZERO)[0].receipt().limit;
+        let handled = limit() + first.len() as u64;
+        peer.deliver(first);
+        wait_until(|| limit() == handled);
+        for _ in 0..10 {
+            assert_eq!(victim.report(&peer).incomplete, sums.2 + 1);
+            peer.control(&ControlMessage::Ack { upto: 0 });
+            victim.second();
+        }
+        wait_until(|| victim.report(&peer).incomplete == sums.2 + 2);
+        let last = peer.fragment(to, 1000, 3000, &whole[1000..]);
+        peer.deliver(last);
+        peer.tell(&victim, 101);
+        assert_eq!(incomplete(&peer), sums.0 + 2);
+        // Batches that say one thing and are another.
+        let mut malformed = 0;
+        let mut frames = Vec::new();
+        let pill = (EnvelopeKind::Pill, place, &[][..]);
+        let port = (EnvelopeKind::Tell, Place::Port, &[][..]);
+        let with_tokens = (EnvelopeKind::Tell, place, &[[7; 16]][..]);
+        for (to, offset, size, bytes) in [
+            (pill, 0, 3000, 1000),
+            (port, 0, 3000, 1000),
+            (with_tokens, 0, 3000, 1000),
+            (to, 0, 3000, 0),
+            (to, 2000, 3000, 1001),
+            (to, 0, 1000, 1000),
+            (to, u32::MAX, 3000, 1),
+        ] {
+            frames.push(peer.fragment(to, offset, size, &whole[..bytes]));
+        }
+        let (goes_on, ends) = ([0, 0, 0, 0, 0, 9, 0, 0, 0, 1], [0, 8, 0, 0, 0, 9, 0, 0, 0, 1]);
+        for (is_part, kind, body) in [
+            (true, EnvelopeKind::Fragment, &ends[..]),
+            (false, EnvelopeKind::Fragment, &goes_on),
+            (true, EnvelopeKind::Tell, &whole),
+            (false, EnvelopeKind::Tell, &whole),
+        ] {
+            peer.position.is_part = is_part;
+            frames.push(peer.batch(kind, place, &[], body));
+        }
+        peer.position.is_part = false;
+        // The last one is a message as any other.
+        let sound = frames.pop().expect("it was put there");
+        for frame in frames {
+            peer.deliver(frame);
+            malformed += 1;
+            wait_until(|| victim.report(&peer).malformed == malformed);
+        }
+        peer.deliver(sound);
+        assert_eq!(taken.recv_timeout(LONG), Ok(3000));
+        number += 1000;
+        for peer in [&mut peer, &mut other] {
+            number += 1;
+            peer.tell(&victim, number);
+        }
+        assert_eq!(victim.report(&peer).state, LinkState::Up);
+        wait_until(|| victim.system.ledger().queued == 0);
+        assert_eq!(victim.system.ledger().balance(), 0);
+    }
+
+    #[test]
+    fn chokes_of_any_actor_hold_back_the_senders_to_that_one_of_that_peer_alone() {
+        let victim = Victim::new(Limits::new());
+        let (peer, mut other) = (Peer::linked(&victim, "n2", 7), Peer::linked(&victim, "n3", 8));
+        let far = |name: &str, uid: u64, path: &str, actor: u32| {
+            let link = victim.hub.link(name, uid).expect("it is up");
+            link.far::<u64>(path, actor).expect("one type")
+        };
+        let meant = far("n2", 7, "/user/a", 5);
+        let others = [far("n2", 7, "/user/b", 5), far("n2", 7, "/user/a", 6), far("n3", 8, "/user/a", 5)];
+        let choke = |path: &str, uid: u32, is_choked: bool| {
+            peer.control(&ControlMessage::Choke { path: path.to_owned(), uid, is_choked });
+        };
+        let is_choked = |far: &ActorRef<u64>| far.try_tell(1u64).is_err();
+        choke("/user/a", 5, true);
+        assert!(is_choked(&meant) && !others.iter().any(is_choked));
+        choke("/user/a", 5, false);
+        assert!(!is_choked(&meant));
+        // Actors that there are not, one byte at the limit and one beyond.
+        for number in 0..20_000 {
+            choke("/user/a", number + 10, number % 2 == 0);
+            choke(&format!("/user/{number}"), 5, true);
+        }
+        choke(&path_of(1024, 3), 0, true);
+        assert_eq!(victim.report(&peer).malformed, 0);
+        choke(&path_of(1025, 3), 5, true);
+        assert_eq!((victim.report(&peer).malformed, victim.report(&peer).state), (1, LinkState::Up));
+        // No reference was made for any of them.
+        let link = victim.hub.link("n2", 7).expect("it is up");
+        assert_eq!(link.fars.len(), 3);
+        assert!(![&meant].into_iter().chain(&others).any(is_choked));
+        // A choke lapses, and one of an actor that has ended does not open it again.
+        choke("/user/a", 5, true);
+        for _ in 0..3 {
+            assert!(is_choked(&meant));
+            peer.control(&ControlMessage::Ack { upto: 0 });
+            victim.second();
+        }
+        assert!(!is_choked(&meant));
+        other.tell(&victim, 1);
+    }
+
+    /// Takes bytes, and tells how many there are with their length.
+    struct Bytes(Sender<usize>);
+
+    impl Actor for Bytes {
+        type Message = Vec<u8>;
+        fn receive(&mut self, bytes: Vec<u8>, _: &mut Context<Vec<u8>>) -> HandlerResult {
+            let rest = if bytes.len() > 16_383 { 3 } else { 2 };
+            Ok(self.0.send(bytes.len() + rest)?)
+        }
+    }
+
     /// Everything that a peer sends which keeps to no rule, many times.
     #[cfg(target_os = "linux")]
     struct Hostile<'a> {
@@ -1028,6 +1259,21 @@ mod tests {
                 let endless = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
                 self.envelope(EnvelopeKind::Tell, place, &[], &endless);
                 self.envelope(EnvelopeKind::Tell, place, &[], &[1, 0]);
+            }
+        }
+
+        /// Large messages that are never finished.
+        fn fragments(&mut self, times: usize) {
+            const PIECE: usize = 200 << 10;
+            let place = Place::Actor { path: "/user/none", uid: 9, type_id: wire_id(<Vec<u8>>::NAME, 1) };
+            let (piece, max) = (vec![7; PIECE], Limits::new().large_message as u32);
+            for at in 0..times {
+                // The second message is larger than any may be.
+                let size = if at / 40 % 2 == 0 { max } else { u32::MAX };
+                let offset = (at % 40 * PIECE) as u32;
+                let frame = self.peer.fragment((EnvelopeKind::Tell, place, &[]), offset, size, &piece);
+                self.deliver(frame);
+                self.peer.position.is_part = false;
             }
         }
 
@@ -1175,6 +1421,7 @@ mod tests {
         ("batches without envelopes", |hostile, times| hostile.empty_batches(times), 900_000, 1000),
         ("places", |hostile, times| hostile.places(times), 2000, 2000),
         ("bodies", |hostile, times| hostile.bodies(times), 500, 500),
+        ("fragments", |hostile, times| hostile.fragments(times), 300, 300),
         ("tokens", |hostile, times| hostile.tokens(times), 300, 300),
         ("types and selections", |hostile, times| hostile.types(times), 2000, 2000),
         ("references", |hostile, times| hostile.references(times), 20, 40),

@@ -21,7 +21,7 @@ use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::deploy_message::parent_names;
 use crate::remote::deployments::{EARLY_MAX, Early};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
-use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
+use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix, WINDOW_MIN};
 use crate::remote::hub_settings::{HubSettings, NodeName};
 use crate::remote::lane::Lane;
 use crate::remote::limits::{FRAME_MAX, FRAME_REST};
@@ -372,11 +372,18 @@ impl Hub {
         lock(&self.inner).exports.contains_key(&uid)
     }
 
-    /// The most bytes of an encoded message.
+    /// The most bytes of an encoded message in one piece.
     pub(crate) fn envelope_max(&self) -> usize {
         // Ordering: Relaxed; a limit that the engine checks again.
         let frame = self.max_frame.load(Ordering::Relaxed);
         self.settings.limits.envelope.min(frame.saturating_sub(FRAME_REST))
+    }
+
+    /// The most bytes of an encoded message that may go in fragments.
+    pub(crate) fn message_max(&self) -> usize {
+        // Ordering: Relaxed; as above.
+        let has_room = self.max_frame.load(Ordering::Relaxed) >= WINDOW_MIN;
+        if has_room { self.settings.limits.large_message } else { self.envelope_max() }
     }
 
     /// Tells peers that the askers of ports wait no more.
@@ -609,7 +616,7 @@ impl Hub {
         envelope: &Envelope<'_>,
         reason: DeadLetterReason,
     ) {
-        let (text, type_id) = match (envelope.kind, envelope.place) {
+        let (text, type_id) = match (envelope.ends(), envelope.place) {
             (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => (path, type_id),
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => (text, type_id),
             _ => return,
@@ -910,6 +917,7 @@ impl Hub {
                 link.outbox.outbox().set_heartbeat(heartbeat);
                 // Later peers, and those with more lanes than this node, make windows smaller.
                 link.set_window(self.window(active.len(), link.incoming_lanes()));
+                link.assembly_budget.set_max(self.settings.limits.assembly_of(active.len()));
             }
             (active, pause)
         });
@@ -970,6 +978,7 @@ impl Hub {
             self.send_on(link, &ControlMessage::Credit(receipts));
         }
         link.tell_unanswered();
+        link.expire_assemblies(now);
         link.probe();
     }
 
@@ -1094,6 +1103,7 @@ impl Hub {
                 self.fault(&link.peer, link.uid());
             }
             ControlMessage::Unwanted(tokens) => link.unwanted(&tokens),
+            ControlMessage::Choke { path, uid, is_choked } => link.choked(&path, uid, is_choked),
             ControlMessage::UnknownType { id } => {
                 link.log_unknown_type(id);
             }

@@ -10,13 +10,15 @@ use crate::core::ask_counts::count_late_reply;
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
+use crate::remote::assembly::Assembled;
 use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place};
 use crate::remote::codec::decode;
 use crate::remote::control_message::ControlMessage;
 use crate::remote::decoder::Decoder;
+use crate::remote::fragment::Fragment;
 use crate::remote::frame::Prefix;
 use crate::remote::leaving;
-use crate::remote::link::Link;
+use crate::remote::link::{Link, counted_of};
 use crate::remote::policy::{Incoming, NotAllowed};
 use crate::remote::ports::NoPort;
 use crate::remote::refused::Refused;
@@ -104,27 +106,31 @@ impl Lane {
     fn handle_batch(&self, frame: &[u8], system: &Arc<SystemCore>, decoder: &mut Decoder) {
         let link = &self.link;
         let lanes = link.incoming_lanes();
-        let max = link.hub.settings.limits.envelope;
+        let max = link.hub.settings.limits.large_message;
         // A frame has a greatest size already.
         let envelopes = match Batch::read(frame, lanes, usize::MAX) {
             Ok(batch) => {
+                let first = batch.envelopes().next().map(|envelope| envelope.kind);
+                link.begin_batch(self.number, frame, first == Some(EnvelopeKind::Fragment));
                 let mut found: Vec<Option<Found>> = batch.places().iter().map(|_| None).collect();
                 for envelope in batch.envelopes() {
-                    if envelope.body.len() > max {
-                        self.refuse_large(&envelope, system, decoder);
-                        continue;
-                    }
                     let place = &mut found[usize::from(envelope.entry)];
-                    self.take(&envelope, place, system, decoder);
+                    if envelope.kind == EnvelopeKind::Fragment {
+                        self.take_fragment(&envelope, place, system, decoder);
+                    } else if envelope.body.len() > max {
+                        self.refuse(&envelope, DeadLetterReason::TooLarge, system, decoder);
+                    } else {
+                        self.take(&envelope, place, system, decoder);
+                    }
                 }
                 link.hub.mark_shown(link, self.number, batch.position.mark, batch.prefix.envelopes > 0);
                 batch.prefix.envelopes
             }
             Err(_) => {
                 link.count_malformed();
-                let envelopes = Prefix::read(frame, lanes).map_or(0, |prefix| prefix.envelopes);
-                link.refused.count(DeadLetterReason::Undecodable, envelopes.into());
-                envelopes
+                link.begin_batch(self.number, frame, false);
+                link.refused.count(DeadLetterReason::Undecodable, counted_of(frame).into());
+                Prefix::read(frame, lanes).map_or(0, |prefix| prefix.envelopes)
             }
         };
         if let Some(receipt) = link.consumed(self.number, envelopes, frame.len(), system.now()) {
@@ -132,10 +138,41 @@ impl Lane {
         }
     }
 
-    /// Refuses an envelope that is larger than this node takes. The asks in it end.
-    fn refuse_large(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>, decoder: &mut Decoder) {
+    /// Takes a fragment, and with the last one the message.
+    fn take_fragment(
+        &self,
+        envelope: &Envelope<'_>,
+        found: &mut Option<Found>,
+        system: &Arc<SystemCore>,
+        decoder: &mut Decoder,
+    ) {
+        // The batch was checked as a whole.
+        let Some(fragment) = Fragment::read(envelope.body) else { return };
+        let kind = fragment.kind;
+        match self.link.assemble(self.number, &fragment) {
+            Assembled::Part => {}
+            Assembled::Whole(body) => {
+                self.take(&Envelope { kind, body: &body, ..*envelope }, found, system, decoder);
+            }
+            Assembled::Refused(reason) => {
+                self.refuse(&Envelope { kind, body: &[], ..*envelope }, reason, system, decoder);
+            }
+        }
+    }
+
+    /// Refuses an envelope that is larger than this node takes, or is not whole. The asks in it end.
+    fn refuse(
+        &self,
+        envelope: &Envelope<'_>,
+        reason: DeadLetterReason,
+        system: &Arc<SystemCore>,
+        decoder: &mut Decoder,
+    ) {
         let link = &self.link;
-        let reason = DeadLetterReason::TooLarge;
+        let (refused, reply_refused) = match reason {
+            DeadLetterReason::Incomplete => (Refused::Incomplete, Refused::ReplyIncomplete),
+            _ => (Refused::TooLarge, Refused::ReplyTooLarge),
+        };
         match (envelope.kind, envelope.place) {
             (EnvelopeKind::Tell, Place::Actor { path: text, type_id, .. })
             | (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
@@ -146,13 +183,13 @@ impl Lane {
                 let mut tokens = envelope.tokens.iter();
                 if let Some(Ok(port)) = tokens.next().map(|token| link.hub.ports.take(token, link.port_owner))
                 {
-                    quietly(|| port.fail(Refused::ReplyTooLarge.error()));
+                    quietly(|| port.fail(reply_refused.error()));
                 }
-                tokens.for_each(|token| link.import(token).refuse(Refused::TooLarge));
+                tokens.for_each(|token| link.import(token).refuse(refused));
             }
             _ => {
                 link.refused.count(reason, 1);
-                envelope.tokens.iter().for_each(|token| link.import(token).refuse(Refused::TooLarge));
+                envelope.tokens.iter().for_each(|token| link.import(token).refuse(refused));
             }
         }
     }
@@ -284,6 +321,7 @@ impl Lane {
                     DeadLetterReason::OtherType => Refused::WrongType,
                     DeadLetterReason::NoActor => Refused::NoActor,
                     DeadLetterReason::TooLarge => Refused::TooLarge,
+                    DeadLetterReason::Incomplete => Refused::Incomplete,
                     _ => Refused::Stopped,
                 };
                 tokens.for_each(|token| self.link.import(token).refuse(refused));
@@ -390,7 +428,14 @@ impl Lane {
         if let Err(why) = self.link.access().decide(Incoming::Message(target)) {
             return Found::NotAllowed(why);
         }
-        Self::inlet(system, path, uid, known)
+        let found = Self::inlet(system, path, uid, known);
+        if let Found::Inlet(inlet) = &found {
+            let long = inlet.backlog().filter(|backlog| backlog.is_long());
+            if let Some(backlog) = long {
+                self.link.choke((path, uid), backlog.max, || inlet.actor());
+            }
+        }
+        found
     }
 
     fn inlet(system: &Arc<SystemCore>, path: &str, uid: u32, known: &WireType) -> Found {

@@ -64,6 +64,9 @@ pub(crate) const FRAME_MAX: usize = 1 << 20;
 /// The bytes of a frame that an envelope alone in it may need besides its body: the header, the place and the ports.
 pub(crate) const FRAME_REST: usize = 8 << 10;
 
+/// The most bytes of unfinished messages of one peer, unless a single message may have more.
+const ASSEMBLY_MAX: usize = 64 * MIB;
+
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
@@ -142,12 +145,17 @@ macro_rules! limits {
 }
 
 limits! {
-    /// Sets the most bytes of an encoded message; a send of a larger one is refused. Default 256 KiB.
+    /// Sets the most bytes of an encoded message that goes in one piece; a larger one goes in fragments. Default 256 KiB.
     envelope "envelope" = 256 * KIB, KIB => FRAME_MAX - FRAME_REST;
+    /// Sets the most bytes of an encoded message; the send of a larger one is refused, and so is a larger one that comes. It
+    /// is at least `envelope`; at the same value no message goes in fragments. Fragments that come are kept until their message is
+    /// whole: for each peer at most 64 MiB, its share of `receive-total`, or one message. Default 8 MiB.
+    large_message "large-message" = 8 * MIB, KIB => GIB;
     /// Sets the size in bytes at which a batch is sealed; default 16 KiB.
     batch "batch" = 16 * KIB, KIB => FRAME_MAX;
     /// Sets the most bytes that wait for one peer; a send beyond is refused as full. Each [lane](crate::remote::Node::lanes) has an
-    /// equal part. Default 4 MiB.
+    /// equal part. Messages in fragments are counted apart: so many bytes of them wait in a lane as its part has, or as
+    /// `large-message` says if that is more. Default 4 MiB.
     link_queue "link-queue" = 4 * MIB, 16 * KIB => GIB;
     /// Sets the most bytes under way from one peer; default 4 MiB. Each lane of the peer has an equal part, which holds at least
     /// one message of the greatest size. A peer with more lanes than this node may exceed the limit once, at its beginning.
@@ -185,6 +193,7 @@ impl Limits {
         // A batch with the largest envelope has to fit into the window, or it would wait without end.
         let frame = (self.envelope + FRAME_REST).max(self.batch);
         let at_least = [
+            ("large-message", self.large_message, "envelope", self.envelope),
             ("link-queue", self.link_queue, "batch", self.batch),
             ("link-queue", self.link_queue, "envelope", self.envelope + FRAME_REST),
             ("receive-window", self.receive_window, "batch", 2 * self.batch),
@@ -202,6 +211,11 @@ impl Limits {
         let share = self.receive_total / peers.max(1);
         share.min(self.receive_window).max(2 * self.batch).max(self.envelope + FRAME_REST)
     }
+
+    /// The bytes of unfinished messages that are kept for each of so many peers. One message always is.
+    pub(crate) fn assembly_of(&self, peers: usize) -> usize {
+        (self.receive_total / peers.max(1)).min(ASSEMBLY_MAX).max(self.large_message)
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +226,7 @@ mod tests {
     fn each_limit_has_its_key_and_is_checked_at_its_bounds_and_one_beyond() {
         let defaults = Limits::new();
         assert_eq!(defaults.check(), Ok(()));
-        assert_eq!(TABLE.len(), 11);
+        assert_eq!(TABLE.len(), 12);
         for (key, default, min, max) in TABLE.iter().copied() {
             assert!((min..=max).contains(&default), "{key}");
             assert_eq!(defaults.set(key, default), defaults);
@@ -239,6 +253,11 @@ mod tests {
         let limits = Limits::new();
         let below = |limits: Limits| limits.check().map_err(|error| error.to_string());
         for (wrong, right, text) in [
+            (
+                limits.large_message(256 * KIB - 1),
+                limits.large_message(256 * KIB),
+                "the limit large-message is 262143: must be at least 262144, for the limit envelope",
+            ),
             (
                 limits.batch(MIB).envelope(MIB - 9 * KIB).link_queue(MIB - 1),
                 limits.batch(MIB).envelope(MIB - 9 * KIB).link_queue(MIB),
@@ -278,5 +297,10 @@ mod tests {
         assert_eq!(limits.window_of(65), 256 * MIB / 65);
         assert_eq!(limits.window_of(1024), 264 * KIB);
         assert_eq!(limits.envelope(KIB).window_of(65_536), 32 * KIB);
+        // Unfinished messages have a share, and room for one.
+        assert_eq!(
+            [0, 4, 8, 1024].map(|peers| limits.assembly_of(peers)),
+            [64, 64, 32, 8].map(|mib| mib * MIB)
+        );
     }
 }

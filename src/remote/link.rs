@@ -2,7 +2,9 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::dead_letter::DeadLetterReason;
+use crate::remote::assembly::{Assembled, Assembly, AssemblyBudget};
 use crate::remote::batch::Token;
+use crate::remote::chokes::{ChokeNews, Chokes, LAPSES_AFTER, LOOK_AGAIN};
 use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
@@ -11,6 +13,7 @@ use crate::remote::deployments::{DeployedTable, Deployments, EarlyMessages};
 use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
+use crate::remote::fragment::Fragment;
 use crate::remote::frame::{HEADER_LEN, Position, Prefix};
 use crate::remote::hub::Hub;
 use crate::remote::lane::Lane;
@@ -88,6 +91,10 @@ pub(crate) struct Link {
     pub(crate) stale: AtomicU64,
     /// The envelopes of the peer that were refused.
     pub(crate) refused: RefusalCounters,
+    /// The actors here that the peer is told to send no more.
+    chokes: Mutex<Chokes<AnyActorRef>>,
+    /// The sends here that were refused, since the actor at the peer is choked.
+    choked_sends: AtomicU64,
     refused_control: AtomicU64,
     lost_replies: AtomicU64,
     /// By the reason of the policy.
@@ -96,6 +103,8 @@ pub(crate) struct Link {
     unknown_type_lines: LogLimit,
     /// The numbers of unknown types, and the time when the peer was told of each.
     unknown_types: Mutex<HashMap<u64, Duration>>,
+    /// The bytes of unfinished messages of the peer.
+    pub(crate) assembly_budget: AssemblyBudget,
     /// The ports of the peer that get no answer, and of which it is still to be told.
     unanswered: Mutex<Vec<(Token, Refused)>>,
 }
@@ -119,6 +128,7 @@ pub(crate) struct LinkControl {
 struct IncomingLane {
     credit: Mutex<ReceivingLane>,
     queue: Mutex<BatchQueue>,
+    assembly: Mutex<Assembly>,
 }
 
 /// The batches that wait for the lane's actor.
@@ -144,6 +154,14 @@ fn is_empty_batch(frame: &[u8]) -> bool {
     frame.len() == HEADER_LEN && Prefix::read(frame, u8::MAX).is_ok_and(|prefix| prefix.envelopes == 0)
 }
 
+/// The envelopes of a batch that the sums of its lane count.
+pub(crate) fn counted_of(frame: &[u8]) -> u16 {
+    match (Prefix::read(frame, u8::MAX), Position::read(frame)) {
+        (Ok(prefix), Ok(position)) => position.counted(prefix.envelopes),
+        _ => 0,
+    }
+}
+
 /// A watch of the peer, or the end of one, which waits for the actor that carries it out.
 pub(crate) struct WaitingWatch(Arc<Link>);
 
@@ -158,6 +176,7 @@ impl Link {
     /// Makes a link on which messages wait. The UID is 0 if it is not known yet.
     pub(crate) fn new(hub: Arc<Hub>, peer: &str, uid: u64, lanes: u8, limits: OutboxLimits) -> Self {
         let own_uid = hub.uid();
+        let assembly_budget = AssemblyBudget::new(hub.settings.limits.assembly_of(1));
         // No credit before the peer has told its window.
         let outbox = PeerOutbox::new(peer, Outbox::new(own_uid, uid, lanes, 0, limits));
         Self {
@@ -184,12 +203,15 @@ impl Link {
             malformed: AtomicU64::new(0),
             stale: AtomicU64::new(0),
             refused: RefusalCounters::default(),
+            chokes: Mutex::default(),
+            choked_sends: AtomicU64::new(0),
             refused_control: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),
             not_allowed_lines: Default::default(),
             watches_full_lines: LogLimit::default(),
             unknown_type_lines: LogLimit::default(),
             unknown_types: Mutex::default(),
+            assembly_budget,
             unanswered: Mutex::default(),
         }
     }
@@ -226,8 +248,11 @@ impl Link {
         before_data: impl FnOnce(),
     ) -> Vec<Vec<u8>> {
         let lanes = self.outbox.outbox().lanes();
-        let incoming =
-            |_| IncomingLane { credit: Mutex::new(ReceivingLane::new(own_window)), queue: Mutex::default() };
+        let incoming = |_| IncomingLane {
+            credit: Mutex::new(ReceivingLane::new(own_window)),
+            queue: Mutex::default(),
+            assembly: Mutex::default(),
+        };
         let parts = ActiveParts {
             sending: Mutex::new((0..lanes).map(|_| SendingLane::new(window)).collect()),
             incoming: (0..peer_lanes).map(incoming).collect(),
@@ -314,6 +339,13 @@ impl Link {
         Ok(())
     }
 
+    /// As [`push`](Self::push), for a message that goes in fragments.
+    pub(crate) fn push_large(self: &Arc<Self>, lane: usize, message: &Outgoing<'_>) -> Result<(), PushError> {
+        let wake = self.outbox.outbox().push_large(lane, message)?;
+        self.wake(wake);
+        Ok(())
+    }
+
     pub(crate) fn wake(self: &Arc<Self>, wake: Wake) {
         if wake == Wake::Engine {
             self.hub.outbox_has_something(self);
@@ -374,6 +406,32 @@ impl Link {
         let next = queue.frames.pop_front();
         queue.is_scheduled = next.is_some();
         next
+    }
+
+    /// The actor of a lane begins to handle a batch. `goes_on`: its first envelope is a fragment.
+    pub(crate) fn begin_batch(&self, lane: u8, frame: &[u8], goes_on: bool) {
+        let (Some(incoming), Ok(position)) = (self.incoming(lane), Position::read(frame)) else { return };
+        let charge = if is_empty_batch(frame) { 0 } else { frame.len() as u64 };
+        lock(&incoming.assembly).begin_batch(position.offset, charge, goes_on, &self.assembly_budget);
+    }
+
+    /// Takes a fragment of the batch that was begun.
+    pub(crate) fn assemble(&self, lane: u8, fragment: &Fragment<'_>) -> Assembled {
+        let Some(incoming) = self.incoming(lane) else { return Assembled::Part };
+        let mut assembly = lock(&incoming.assembly);
+        let max = self.hub.settings.limits.large_message;
+        let assembled = assembly.take(fragment, max, &self.assembly_budget, self.hub.now());
+        // Another thread may have given it up at the end of the link, before this fragment.
+        if self.has_ended() {
+            assembly.give_up(&self.assembly_budget);
+        }
+        assembled
+    }
+
+    /// Gives up the messages of which no fragment has come for too long.
+    pub(crate) fn expire_assemblies(&self, now: Duration) {
+        let lanes = self.active.get().map_or(&[][..], |parts| &parts.incoming);
+        lanes.iter().for_each(|lane| lock(&lane.assembly).expire(&self.assembly_budget, now));
     }
 
     /// The message of control that has this number has acted: batches that wait for it are handled.
@@ -474,6 +532,71 @@ impl Link {
         }
     }
 
+    /// An actor here has more messages than `max`: the peer is to send it no more.
+    pub(crate) fn choke(
+        self: &Arc<Self>,
+        of: (&str, u32),
+        max: usize,
+        actor: impl FnOnce() -> Option<AnyActorRef>,
+    ) {
+        let (is_news, looks) = {
+            let mut chokes = lock(&self.chokes);
+            (chokes.add(of, max, actor, self.hub.now()), chokes.begin_looking())
+        };
+        if is_news {
+            self.tell_choke(ChokeNews { path: of.0.to_owned(), uid: of.1, is_choked: true });
+        }
+        if looks {
+            self.look_at_chokes_later();
+        }
+    }
+
+    fn tell_choke(&self, ChokeNews { path, uid, is_choked }: ChokeNews) {
+        self.hub.send_on(self, &ControlMessage::Choke { path, uid, is_choked });
+    }
+
+    fn look_at_chokes_later(self: &Arc<Self>) {
+        let Some(system) = self.hub.system() else { return };
+        let link = Arc::downgrade(self);
+        let look = move || {
+            if let Some(link) = link.upgrade() {
+                link.look_at_chokes();
+            }
+        };
+        // A call that comes back is not needed: the system has ended.
+        drop(system.timers().try_call_at(system.now() + LOOK_AGAIN, Box::new(look)));
+    }
+
+    fn look_at_chokes(self: &Arc<Self>) {
+        let (news, ended, looks) = {
+            let mut chokes = lock(&self.chokes);
+            let (news, ended) =
+                if self.has_ended() { (Vec::new(), chokes.clear()) } else { chokes.look(self.hub.now()) };
+            (news, ended, chokes.begin_looking())
+        };
+        // Without the lock: the last reference to an actor may be among them.
+        drop(ended);
+        news.into_iter().for_each(|news| self.tell_choke(news));
+        if looks {
+            self.look_at_chokes_later();
+        }
+    }
+
+    /// The peer tells that one of its actors has too many messages, or no longer.
+    pub(crate) fn choked(&self, path: &str, uid: u32, is_choked: bool) {
+        let until = self.hub.now() + LAPSES_AFTER;
+        self.fars.see_all_of(path, uid, |known| match is_choked {
+            true => known.far.state.choke(until),
+            false => known.far.state.unchoke(),
+        });
+    }
+
+    /// A send was refused, since the actor at the peer is choked.
+    pub(crate) fn count_choked_send(&self) {
+        // Ordering: Relaxed; a statistic.
+        self.choked_sends.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Locks the control streams; `None` before the link is active.
     pub(crate) fn with_control<R>(&self, act: impl FnOnce(&mut LinkControl) -> R) -> Option<R> {
         self.active.get().map(|parts| act(&mut lock(&parts.control)))
@@ -520,6 +643,8 @@ impl Link {
         let watcher = lock(&self.watcher).take();
         actors.into_iter().flatten().chain(watcher).for_each(|actor| actor.stop());
         self.refuse_rest();
+        let choked = lock(&self.chokes).clear();
+        drop(choked);
         // The report of the link needs none of it.
         let _ = self.with_control(|control| {
             control.sender.clear();
@@ -531,8 +656,10 @@ impl Link {
     fn refuse_rest(&self) {
         for lane in 0..self.incoming_lanes() {
             while let Some(frame) = self.next_batch(lane) {
-                let envelopes = Prefix::read(&frame, u8::MAX).map_or(0, |prefix| prefix.envelopes);
-                self.refused.count(DeadLetterReason::NodeGone, envelopes.into());
+                self.refused.count(DeadLetterReason::NodeGone, counted_of(&frame).into());
+            }
+            if let Some(incoming) = self.incoming(lane) {
+                lock(&incoming.assembly).give_up(&self.assembly_budget);
             }
         }
     }
@@ -677,12 +804,15 @@ impl Link {
             repeated: 0,
             in_doubt: 0,
             received: 0,
+            incomplete: 0,
+            choked: lock(&self.chokes).len() as u64,
             // Ordering: Relaxed; statistics.
             malformed: self.malformed.load(Ordering::Relaxed),
             stale: self.stale.load(Ordering::Relaxed),
             refused: self.refused.sum(),
             refused_control: self.refused_control.load(Ordering::Relaxed),
             lost_replies: self.lost_replies.load(Ordering::Relaxed),
+            choked_sends: self.choked_sends.load(Ordering::Relaxed),
             overdue: self.with_control(|control| control.gate.overdue).unwrap_or_default(),
         };
         let parts = self.active.get();
@@ -700,6 +830,7 @@ impl Link {
         report.in_doubt = report.shipped.saturating_sub(report.confirmed + report.lost);
         for lane in parts.iter().flat_map(|parts| &parts.incoming) {
             report.received += lock(&lane.credit).received();
+            report.incomplete += lock(&lane.assembly).given_up();
         }
         report
     }

@@ -68,6 +68,14 @@ pub struct LinkReport {
     pub in_doubt: u64,
     /// Envelopes of the peer that came here. Each was delivered, or is among the refused.
     pub received: u64,
+    /// Large messages of the peer that were given up here before they were whole: a fragment was lost, or none came for ten
+    /// seconds. Each is among the lost, or among the refused if its last fragment came. A message in fragments is one envelope.
+    pub incomplete: u64,
+    /// Actors here that have too many messages, so that the peer is told to send them no more.
+    pub choked: u64,
+    /// Sends to actors of the peer that were refused here, since the peer has told that these have too many messages. No envelope
+    /// is made of such a message.
+    pub choked_sends: u64,
     /// Envelopes of the peer that were refused here, by the reason. A message to a selection counts for each refused copy.
     pub refused: Refusals,
     /// Watches and stops of the peer that the policy of this node did not let in, or whose actors were not there.

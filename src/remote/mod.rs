@@ -16,13 +16,15 @@
 //! - `guarded_deserializer.rs`, `codec.rs`: messages to bytes and back, within limits.
 //! - `registry.rs`: the types that a node knows.
 //! - `uid.rs`, and `canonical_path.rs` of `path/`: how systems and actors are named on the wire.
-//! - `frame.rs`, `batch.rs`, `control_message.rs`: the layout of frames.
+//! - `frame.rs`, `batch.rs`, `fragment.rs`, `control_message.rs`: the layout of frames.
 //! - `outbox.rs`: what waits to be written to a peer, in lanes.
+//! - `assembly.rs`: large messages from their fragments.
 //! - `credit.rs`: how much may be under way in a lane, and what was lost.
 //! - `control.rs`, `data_gate.rs`: control messages, once and in order, and behind the data that they wait for.
 //! - `limits.rs`, `policy.rs`: how much may come in, and what, from which peers.
 //! - `settings.rs`: these and all other settings of a node, as a file has them.
 //! - `far_table.rs`, `far_state.rs`: references to actors of a peer, and whether those take messages.
+//! - `chokes.rs`: the actors here to which a peer is told to send no more.
 //! - `ports.rs`: the reply ports that were sent to others.
 //! - `detector.rs`, `tombstones.rs`, `association.rs`: whether the peer is there, and which peer it is.
 //!
@@ -53,11 +55,14 @@ pub(crate) mod registry; // the types that a node knows
 pub(crate) mod uid; // the number of one start of a system
 pub(crate) mod frame; // the beginning of each frame
 pub(crate) mod batch; // the envelopes of a frame, with their dictionary
+pub(crate) mod fragment; // the pieces of a message that is too large for an envelope
 #[cfg(feature = "remote")]
 pub(crate) mod deploy_message; // the parts of control messages about deployed actors
 #[cfg(feature = "remote")]
 pub(crate) mod control_message; // the messages of control frames
 pub(crate) mod outbox; // what waits to be written to a peer, in lanes
+#[cfg(feature = "remote")]
+pub(crate) mod assembly; // a large message from its fragments
 #[cfg(feature = "remote")]
 #[cfg_attr(not(test), expect(dead_code, reason = "reports of lanes are not built yet"))]
 pub(crate) mod credit; // how much may be under way in a lane
@@ -78,8 +83,9 @@ pub(crate) mod limits; // what a node takes in, keeps and sends at most
 pub(crate) mod policy; // what may come in, from which peers
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "references are not counted yet"))]
 pub(crate) mod far_table; // the references to actors of a peer, each once
-#[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "choked actors are not told of yet"))]
 pub(crate) mod far_state; // whether an actor elsewhere takes messages
+#[cfg(feature = "remote")]
+pub(crate) mod chokes; // the actors that have too many messages of a peer
 #[cfg_attr(not(any(test, pointsman_mirror)), expect(dead_code, reason = "ports are not reported yet"))]
 pub(crate) mod ports; // the reply ports that were sent to others
 #[cfg(feature = "remote")]

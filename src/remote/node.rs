@@ -294,6 +294,7 @@ impl Node {
             lanes: self.lanes,
             outbox: OutboxLimits {
                 lane_bytes: limits.link_queue / usize::from(self.lanes),
+                large_bytes: (limits.link_queue / usize::from(self.lanes)).max(limits.large_message),
                 batch_bytes: limits.batch,
             },
             limits,

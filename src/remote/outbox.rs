@@ -17,6 +17,11 @@
 //! **Window.** A batch that is larger than the peer's window would wait for credit without end. So a push that makes such a batch
 //! is refused; what was pushed before the window was known is taken out by [`Outbox::open`].
 //!
+//! **Large messages.** A message that is too large for an envelope is cut into fragments, each of which is a batch that is sealed
+//! at once: so its fragments follow each other, and other lanes have their turns between them. All of them wait, or none does.
+//! Their bytes are counted apart, or a message that is larger than the lane's bound would refuse all small ones behind it. A
+//! message is counted with its last fragment.
+//!
 //! **Memory.** An engine that gives back the memory of the batches it has written saves its senders their allocations.
 //!
 //! **Marks and fences.** A control message that waits for data has a number, its *mark*. Each batch that is sealed later than the
@@ -26,6 +31,7 @@
 //! for the batch.
 
 use crate::remote::batch::{Batch, BatchWriter, Entry, EnvelopeKind, Place, Token};
+use crate::remote::fragment;
 use crate::remote::frame::{FrameKind, HEADER_LEN, Position, Prefix, WINDOW_MIN};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -37,8 +43,10 @@ const MARK_PROBES: u8 = 2;
 /// The bounds of an outbox.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutboxLimits {
-    /// The bytes that may wait in one lane.
+    /// The bytes that may wait in one lane, without those of large messages.
     pub(crate) lane_bytes: usize,
+    /// The bytes of large messages that may wait in one lane.
+    pub(crate) large_bytes: usize,
     /// The size at which an open batch is sealed.
     pub(crate) batch_bytes: usize,
 }
@@ -112,12 +120,21 @@ struct Sealed {
     messages: u16,
     mark: u64,
     fence: u64,
+    /// Whether it is a fragment of a large message.
+    is_large: bool,
+    /// Whether the message goes on in the next batch.
+    is_part: bool,
 }
 
 impl Sealed {
     /// The bytes that it takes of the credit.
     fn charge(&self) -> u64 {
         if self.envelopes == 0 { 0 } else { self.frame.len() as u64 }
+    }
+
+    /// The envelopes that the sums of the lane count.
+    fn counted(&self) -> u16 {
+        if self.is_part { 0 } else { self.envelopes }
     }
 }
 
@@ -128,6 +145,8 @@ struct Lane {
     sealed: VecDeque<Sealed>,
     /// The bytes of all sealed batches.
     sealed_bytes: usize,
+    /// The bytes of those that are fragments of large messages.
+    large_bytes: usize,
     /// The envelopes of all sealed batches.
     sealed_envelopes: u64,
     /// The messages of the open batch, of all batches that wait, and of those that were given out.
@@ -193,6 +212,7 @@ impl Outbox {
                 open_number: 1,
                 sealed: VecDeque::new(),
                 sealed_bytes: 0,
+                large_bytes: 0,
                 sealed_envelopes: 0,
                 open_messages: 0,
                 queued_messages: 0,
@@ -246,7 +266,7 @@ impl Outbox {
             held.seal();
             entry = Entry::New(place);
         }
-        let waiting = held.waiting();
+        let waiting = held.waiting() - held.large_bytes;
         let size = BatchWriter::size_max(&entry, tokens.len(), body.len());
         if waiting > 0 && waiting + size > self.limits.lane_bytes {
             // A batch may have been sealed, which the engine would have done.
@@ -264,6 +284,39 @@ impl Outbox {
         if kind.is_message() {
             held.open_messages += 1;
             held.queued_messages += 1;
+        }
+        drop(held);
+        Ok(self.wake())
+    }
+
+    /// Puts a large message behind all envelopes of its lane, in fragments.
+    pub(crate) fn push_large(&self, lane: usize, message: &Outgoing<'_>) -> Result<Wake, PushError> {
+        let size = message.body.len();
+        let (frame_max, window) = {
+            let held = self.lane(lane);
+            held.check_large(size, self.limits.large_bytes)?;
+            (held.batch_bytes.max(WINDOW_MIN), held.window)
+        };
+        // Without the lock, for which other senders of the lane would wait meanwhile.
+        let within = usize::try_from(window).map_or(frame_max, |window| frame_max.min(window));
+        let Some(frames) = fragment::cut(message, within) else {
+            let rest =
+                HEADER_LEN + BatchWriter::size_max(&Entry::New(message.place), message.tokens.len(), 0);
+            return Err(PushError::TooLarge { size, max: within.saturating_sub(rest) });
+        };
+        let mut held = self.lane(lane);
+        held.check_large(frames.iter().map(Vec::len).sum(), self.limits.large_bytes)?;
+        if held.open.envelopes() > 0 {
+            held.seal();
+        }
+        let mut left = frames.len();
+        for frame in frames {
+            left -= 1;
+            let is_part = left > 0;
+            let messages = u16::from(!is_part && message.kind.is_message());
+            let (mark, fence) = (held.mark, held.fence);
+            held.queued_messages += u64::from(messages);
+            held.keep(Sealed { frame, envelopes: 1, messages, mark, fence, is_large: true, is_part });
         }
         drop(held);
         Ok(self.wake())
@@ -300,7 +353,8 @@ impl Outbox {
             held.needs_probe = false;
             // It shows no mark of the batches that it goes before, and waits for none of their fences.
             let mark = held.given_mark;
-            Sealed { frame: vec![0; HEADER_LEN], envelopes: 0, messages: 0, mark, fence: 0 }
+            let frame = vec![0; HEADER_LEN];
+            Sealed { frame, envelopes: 0, messages: 0, mark, fence: 0, is_large: false, is_part: false }
         } else {
             if held.sealed.is_empty() && held.has_unsealed() {
                 held.seal();
@@ -310,24 +364,24 @@ impl Outbox {
                 return None;
             }
             let batch = held.sealed.pop_front()?;
-            held.sealed_bytes -= batch.frame.len();
-            held.sealed_envelopes -= u64::from(batch.envelopes);
+            held.forget(&batch);
             held.is_idle = false;
             batch
         };
-        let charge = batch.charge();
-        let Sealed { mut frame, envelopes, messages, mark, fence } = batch;
+        let (charge, counted) = (batch.charge(), batch.counted());
+        let Sealed { mut frame, envelopes, messages, mark, fence, is_part, .. } = batch;
         if mark > held.given_mark {
             (held.given_mark, held.mark_probes) = (mark, MARK_PROBES);
         }
         held.queued_messages -= u64::from(messages);
         held.shipped_messages += u64::from(messages);
         let heartbeat = self.heartbeat.load(Ordering::Relaxed);
-        let position = Position { mark, fence, heartbeat, ..held.next };
+        let position = Position { mark, fence, heartbeat, is_part, ..held.next };
         held.next = Position {
             sequence: position.sequence + 1,
-            first: position.first + u64::from(envelopes),
+            first: position.first + u64::from(counted),
             offset: position.offset + charge,
+            is_part: false,
             ..position
         };
         drop(held);
@@ -348,7 +402,7 @@ impl Outbox {
             return Ok(());
         };
         let Prefix { envelopes, lane, .. } = prefix;
-        let messages = messages_of(&frame);
+        let (messages, is_large) = contents_of(&frame);
         let mut held = self.lane(usize::from(lane));
         debug_assert_eq!(position.sequence + 1, held.next.sequence, "another batch was taken behind it");
         held.next = position;
@@ -359,10 +413,10 @@ impl Outbox {
             return Err(messages.into());
         }
         held.queued_messages += u64::from(messages);
-        held.sealed_bytes += frame.len();
-        held.sealed_envelopes += u64::from(envelopes);
-        let Position { mark, fence, .. } = position;
-        held.sealed.push_front(Sealed { frame, envelopes, messages, mark, fence });
+        let Position { mark, fence, is_part, .. } = position;
+        let batch = Sealed { frame, envelopes, messages, mark, fence, is_large, is_part };
+        held.count(&batch);
+        held.sealed.push_front(batch);
         Ok(())
     }
 
@@ -418,8 +472,7 @@ impl Outbox {
             held.shown_mark = kept.iter().map(|batch| batch.mark).max().unwrap_or(0);
             held.sealed = kept;
             for batch in large {
-                held.sealed_bytes -= batch.frame.len();
-                held.sealed_envelopes -= u64::from(batch.envelopes);
+                held.forget(&batch);
                 held.queued_messages -= u64::from(batch.messages);
                 taken.push(batch);
             }
@@ -508,7 +561,8 @@ impl Outbox {
             }
             taken.extend(std::mem::take(&mut held.sealed).into_iter().filter(|batch| batch.envelopes > 0));
             held.is_closed |= is_end;
-            (held.sealed_bytes, held.sealed_envelopes, held.queued_messages) = (0, 0, 0);
+            (held.sealed_bytes, held.large_bytes) = (0, 0);
+            (held.sealed_envelopes, held.queued_messages) = (0, 0);
             (held.shown_mark, held.needs_probe) = (held.mark, false);
             held.spare = Vec::new();
             queued
@@ -520,11 +574,11 @@ impl Outbox {
 
     /// Writes headers for batches that have no place in their lanes.
     fn show(&self, taken: Vec<Sealed>, see: &mut impl FnMut(Vec<u8>, u16)) {
-        for Sealed { mut frame, envelopes, .. } in taken {
+        for Sealed { mut frame, envelopes, is_part, .. } in taken {
             let prefix =
                 Prefix { kind: FrameKind::Batch, lane: 0, envelopes, from: self.from, to: self.to() };
             prefix.write(&mut frame);
-            Position { sequence: 1, ..Position::default() }.write(&mut frame);
+            Position { sequence: 1, is_part, ..Position::default() }.write(&mut frame);
             see(frame, envelopes);
         }
     }
@@ -559,11 +613,12 @@ impl Outbox {
     }
 }
 
-/// The messages among the envelopes of a batch that was sealed here.
-fn messages_of(frame: &[u8]) -> u16 {
-    let Ok(batch) = Batch::read(frame, u8::MAX, usize::MAX) else { return 0 };
+/// The messages among the envelopes of a batch that was sealed here, and whether it is a fragment of a large one.
+fn contents_of(frame: &[u8]) -> (u16, bool) {
+    let Ok(batch) = Batch::read(frame, u8::MAX, usize::MAX) else { return (0, false) };
     // A batch has at most 65,535 envelopes.
-    batch.envelopes().filter(|envelope| envelope.kind.is_message()).count() as u16
+    let messages = batch.envelopes().filter(|envelope| envelope.ends().is_message()).count() as u16;
+    (messages, batch.envelopes().any(|envelope| envelope.kind == EnvelopeKind::Fragment))
 }
 
 impl Lane {
@@ -575,11 +630,39 @@ impl Lane {
         let open = std::mem::replace(&mut self.open, BatchWriter::within(memory));
         let (envelopes, frame) = (open.envelopes(), open.into_frame());
         self.open_number += 1;
-        self.sealed_bytes += frame.len();
-        self.sealed_envelopes += u64::from(envelopes);
-        self.shown_mark = self.mark;
         let messages = std::mem::take(&mut self.open_messages);
-        self.sealed.push_back(Sealed { frame, envelopes, messages, mark: self.mark, fence: self.fence });
+        let (mark, fence) = (self.mark, self.fence);
+        self.keep(Sealed { frame, envelopes, messages, mark, fence, is_large: false, is_part: false });
+    }
+
+    /// Puts a sealed batch, which shows the mark, behind the others.
+    fn keep(&mut self, batch: Sealed) {
+        self.shown_mark = self.mark;
+        self.count(&batch);
+        self.sealed.push_back(batch);
+    }
+
+    /// A sealed batch waits in the lane.
+    fn count(&mut self, batch: &Sealed) {
+        self.sealed_bytes += batch.frame.len();
+        self.sealed_envelopes += u64::from(batch.counted());
+        self.large_bytes += if batch.is_large { batch.frame.len() } else { 0 };
+    }
+
+    /// A sealed batch waits no more.
+    fn forget(&mut self, batch: &Sealed) {
+        self.sealed_bytes -= batch.frame.len();
+        self.sealed_envelopes -= u64::from(batch.counted());
+        self.large_bytes -= if batch.is_large { batch.frame.len() } else { 0 };
+    }
+
+    /// Whether a large message of this size may be pushed, beside at most `max` bytes of others.
+    fn check_large(&self, size: usize, max: usize) -> Result<(), PushError> {
+        match self.large_bytes {
+            _ if self.is_closed => Err(PushError::Closed),
+            waiting if waiting > 0 && waiting + size > max => Err(PushError::Full { waiting, max }),
+            _ => Ok(()),
+        }
     }
 
     /// Frees the memory that no batch has needed since the last call, so that what a flood has left goes back.
@@ -608,10 +691,11 @@ impl Lane {
 #[cfg(all(test, not(pointsman_loom)))]
 mod tests {
     use super::*;
+    use crate::remote::fragment::Fragment;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    const LIMITS: OutboxLimits = OutboxLimits { lane_bytes: 2000, batch_bytes: 300 };
+    const LIMITS: OutboxLimits = OutboxLimits { lane_bytes: 2000, large_bytes: 100_000, batch_bytes: 300 };
     const A: Place<'_> = Place::Actor { path: "/user/a", uid: 1, type_id: 2 };
 
     fn tell(body: &[u8]) -> Outgoing<'_> {
@@ -679,7 +763,7 @@ mod tests {
 
     #[test]
     fn batches_fit_into_the_frames_of_an_engine_that_carries_less_than_before() {
-        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 16 };
+        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 16, ..LIMITS };
         let (outbox, memory) = (Outbox::new(1, 2, 1, 1 << 20, limits), EntryMemory::default());
         let push = |count| {
             for _ in 0..count {
@@ -698,7 +782,7 @@ mod tests {
 
     #[test]
     fn batches_beyond_the_window_are_taken_out_when_it_is_told_and_refused_later() {
-        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 20 };
+        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 1 << 20, ..LIMITS };
         let (outbox, memory) = (Outbox::new(1, 2, 1, 0, limits), EntryMemory::default());
         let large = vec![7; 20_000];
         // Small ones fill no batch beyond the least window, whatever the own limit is.
@@ -740,6 +824,113 @@ mod tests {
     fn read_any(frame: &[u8]) -> Vec<Vec<u8>> {
         let batch = Batch::read(frame, 8, usize::MAX).expect("it was sealed here");
         batch.envelopes().map(|envelope| envelope.body.to_vec()).collect()
+    }
+
+    /// The message of fragments that follow each other, and the count of each batch.
+    fn whole(batches: &[Vec<u8>]) -> (Vec<u8>, Vec<u64>) {
+        let mut body = Vec::new();
+        let firsts = batches.iter().map(|frame| {
+            let batch = Batch::read(frame, 8, 10_000).expect("it was sealed here");
+            let envelope = batch.envelopes().next().expect("there is one");
+            let fragment = Fragment::read(envelope.body).expect("it is one");
+            assert_eq!((fragment.offset, batch.prefix.envelopes), (body.len(), 1));
+            body.extend_from_slice(fragment.piece);
+            batch.position.first
+        });
+        let firsts = firsts.collect();
+        (body, firsts)
+    }
+
+    #[test]
+    fn a_large_message_goes_in_fragments_and_is_counted_with_the_last_one() {
+        let (outbox, memory) = (outbox(1, 500), EntryMemory::default());
+        let body: Vec<u8> = (0..1000).map(|at| at as u8).collect();
+        let counts = |queued, shipped| OutboxCounts { queued, shipped };
+        let _ = outbox.push(0, &tell(b"before"), &memory).unwrap();
+        assert_eq!(outbox.push_large(0, &tell(&body)), Ok(Wake::NotNeeded));
+        let _ = outbox.push(0, &tell(b"behind"), &memory).unwrap();
+        let _ = outbox.mark(7);
+        assert_eq!((outbox.counts(), outbox.message_counts()), (counts(3, 0), counts(3, 0)));
+        let _ = outbox.grant(0, 100_000);
+        let mut frames: Vec<Vec<u8>> = Vec::new();
+        while let Some((_, frame)) = outbox.next(0) {
+            // Each comes back once.
+            outbox.put_back(frame.clone()).unwrap();
+            assert_eq!(outbox.next(0), Some((0, frame.clone())));
+            assert!(frame.len() <= 500);
+            frames.push(frame);
+        }
+        let [first, fragments @ .., last] = &frames[..] else { panic!("{} batches", frames.len()) };
+        assert_eq!((read(first).1, read(last).1), (vec![b"before".to_vec()], vec![b"behind".to_vec()]));
+        let (whole, firsts) = whole(fragments);
+        assert_eq!((whole == body, firsts.len() > 2), (true, true));
+        assert!(firsts.iter().all(|first| *first == 1) && read(last).0.first == 2);
+        // The mark is behind it.
+        assert!(fragments.iter().all(|frame| read(frame).0.mark == 0) && read(last).0.mark == 7);
+        assert_eq!((outbox.counts(), outbox.message_counts()), (counts(0, 3), counts(0, 3)));
+        assert_eq!(outbox.lane(0).large_bytes, 0);
+    }
+
+    #[test]
+    fn a_large_message_whose_last_fragment_waits_is_one_that_waits() {
+        let (outbox, memory) = (outbox(1, 10_000), EntryMemory::default());
+        let _ = outbox.push_large(0, &tell(&[7; 30_000])).unwrap();
+        let (_, first) = outbox.next(0).expect("there is credit");
+        assert_eq!(outbox.counts(), OutboxCounts { queued: 1, shipped: 0 });
+        let mut ends = 0;
+        let left = outbox.end_with(true, |frame, _| {
+            let batch = Batch::read(&frame, 1, 10_000).expect("it was sealed here");
+            ends += batch.envelopes().filter(|envelope| envelope.ends() == EnvelopeKind::Tell).count();
+        });
+        assert_eq!((left, ends, outbox.put_back(first)), (1, 1, Err(0)));
+        assert_eq!(outbox.push_large(0, &tell(&[7; 30_000])), Err(PushError::Closed));
+        assert_eq!(outbox.push(0, &tell(b"a"), &memory), Err(PushError::Closed));
+        assert_eq!(outbox.counts(), OutboxCounts::default());
+    }
+
+    #[test]
+    fn large_messages_have_a_bound_of_their_own_and_go_whole_or_not_at_all() {
+        let (outbox, memory) = (outbox(1, 500), EntryMemory::default());
+        // One alone may be larger.
+        assert!(self::outbox(1, 500).push_large(0, &tell(&[7; 200_000])).is_ok());
+        let mut pushed = 0;
+        let refused = loop {
+            match outbox.push_large(0, &tell(&[7; 20_000])) {
+                Ok(_) => pushed += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert!(
+            matches!(refused, PushError::Full { max: 100_000, waiting } if waiting > 70_000),
+            "{refused:?}"
+        );
+        assert_eq!(outbox.counts().queued, pushed);
+        // Small ones have room behind them.
+        let mut small = 0;
+        while outbox.push(0, &tell(&[0; 90]), &memory).is_ok() {
+            small += 1;
+        }
+        assert!(small > 10 && outbox.lane(0).waiting() <= 100_000 + LIMITS.lane_bytes);
+        assert_eq!(outbox.counts().queued, pushed + small);
+        // A window without room for a piece.
+        let narrow = self::outbox(1, 300);
+        let Err(PushError::TooLarge { size: 5000, max }) = narrow.push_large(0, &tell(&[7; 5000])) else {
+            panic!("it is too large");
+        };
+        assert!(
+            (1..300).contains(&max) && narrow.push(0, &tell(&vec![7; max]), &EntryMemory::default()).is_ok()
+        );
+    }
+
+    #[test]
+    fn fragments_fit_into_the_least_window_before_the_peer_has_told_its_own() {
+        let outbox = outbox(1, 0);
+        let _ = outbox.push_large(0, &tell(&[7; 100_000])).unwrap();
+        let taken_out = outbox.open(2, WINDOW_MIN as u64, |_, _| panic!("all of them fit"));
+        assert_eq!((taken_out, outbox.counts().queued), (Wake::NotNeeded, 1));
+        let _ = outbox.grant(0, 1 << 20);
+        let frames: Vec<_> = std::iter::from_fn(|| outbox.next(0).map(|(_, frame)| frame)).collect();
+        assert_eq!(whole(&frames).0, [7; 100_000]);
     }
 
     #[test]
@@ -931,6 +1122,10 @@ mod tests {
             actor: usize,
             size: usize,
         },
+        PushLarge {
+            lane: usize,
+            size: usize,
+        },
         Next {
             first: usize,
         },
@@ -952,6 +1147,7 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             8 => (0..2usize, 0..3usize, 0..400usize).prop_map(|(lane, actor, size)| Step::Push { lane, actor, size }),
+            1 => (0..2usize, 500..3000usize).prop_map(|(lane, size)| Step::PushLarge { lane, size }),
             3 => (0..2usize).prop_map(|first| Step::Next { first }),
             1 => (0..2usize).prop_map(|first| Step::Return { first }),
             2 => (0..2usize, 0..800u64).prop_map(|(lane, more)| Step::Grant { lane, more }),
@@ -980,8 +1176,18 @@ mod tests {
             let (mut pushed, mut number) = ([0u64; 2], 0u64);
             let (mut marks, mut fences) = (Vec::new(), Vec::new());
             let mut serial = 0u32;
+            let mut unfinished = [Vec::new(), Vec::new()];
             for step in steps {
                 match step {
+                    Step::PushLarge { lane, size } => {
+                        serial += 1;
+                        let mut body = serial.to_le_bytes().to_vec();
+                        body.resize(4 + size, 0);
+                        if outbox.push_large(lane, &tell(&body)).is_ok() {
+                            queues[lane].push_back((PATHS[0], body));
+                            pushed[lane] += 1;
+                        }
+                    }
                     Step::Push { lane, actor, size } => {
                         serial += 1;
                         let mut body = serial.to_le_bytes().to_vec();
@@ -991,7 +1197,8 @@ mod tests {
                         if outbox.push(lane, &envelope, &memories[lane][actor]).is_ok() {
                             queues[lane].push_back((PATHS[actor], body));
                             pushed[lane] += 1;
-                            prop_assert!(outbox.lane(lane).waiting() <= LIMITS.lane_bytes + HEADER_LEN);
+                            let held = outbox.lane(lane);
+                            prop_assert!(held.waiting() - held.large_bytes <= LIMITS.lane_bytes + HEADER_LEN);
                         }
                     }
                     Step::Next { first } => {
@@ -1005,7 +1212,7 @@ mod tests {
                         for (mark, before) in &marks {
                             let before: &[u64; 2] = before;
                             if position.mark >= *mark {
-                                let end = given[lane] + u64::from(batch.prefix.envelopes);
+                                let end = given[lane] + u64::from(position.counted(batch.prefix.envelopes));
                                 prop_assert!(end >= before[lane], "a mark is shown too early");
                             }
                         }
@@ -1015,12 +1222,21 @@ mod tests {
                             prop_assert_eq!(is_behind && batch.prefix.envelopes > 0, position.fence >= *fence && batch.prefix.envelopes > 0);
                         }
                         for envelope in batch.envelopes() {
+                            let mut came = envelope.body.to_vec();
+                            if let Some(fragment) = Fragment::read(envelope.body).filter(|_| envelope.kind == EnvelopeKind::Fragment) {
+                                prop_assert_eq!(fragment.offset, unfinished[lane].len());
+                                unfinished[lane].extend_from_slice(fragment.piece);
+                                if !fragment.is_last() {
+                                    continue;
+                                }
+                                came = std::mem::take(&mut unfinished[lane]);
+                            }
                             let (path, body) = queues[lane].pop_front().expect("it was pushed");
                             prop_assert_eq!(envelope.place, Place::Actor { path, uid: 1, type_id: 2 });
-                            prop_assert_eq!(envelope.body, &body[..]);
+                            prop_assert_eq!(came, body);
                         }
                         sequences[lane] += 1;
-                        given[lane] += u64::from(batch.prefix.envelopes);
+                        given[lane] += u64::from(position.counted(batch.prefix.envelopes));
                         bytes[lane] += if batch.prefix.envelopes == 0 { 0 } else { frame.len() as u64 };
                         prop_assert!(bytes[lane] <= limits[lane]);
                     }

@@ -63,7 +63,7 @@ impl PeerOutbox {
     pub fn for_test(peer: &str, bodies: &[&[u8]]) -> Self {
         use crate::remote::batch::{EnvelopeKind, Place};
         use crate::remote::outbox::{EntryMemory, OutboxLimits, Outgoing};
-        let limits = OutboxLimits { lane_bytes: usize::MAX, batch_bytes: 1 };
+        let limits = OutboxLimits { lane_bytes: usize::MAX, large_bytes: 0, batch_bytes: 1 };
         let outbox = Outbox::new(1, 2, 1, u64::MAX, limits);
         let place = Place::Actor { path: "/user/test", uid: 1, type_id: 1 };
         for body in bodies {
@@ -178,7 +178,7 @@ mod tests {
     use crate::remote::outbox::{EntryMemory, OutboxLimits, Outgoing, Wake};
 
     fn outbox(lanes: u8) -> PeerOutbox {
-        let limits = OutboxLimits { lane_bytes: 1 << 20, batch_bytes: 200 };
+        let limits = OutboxLimits { lane_bytes: 1 << 20, large_bytes: 0, batch_bytes: 200 };
         PeerOutbox::new("n2", Outbox::new(1, 2, lanes, u64::MAX, limits))
     }
 

@@ -84,8 +84,9 @@ mod tests {
         assert_eq!(sum.of(DeadLetterReason::Stopped), 1);
         assert_eq!(sum.of(DeadLetterReason::Full), 102);
         assert_eq!(sum.of(DeadLetterReason::LateReply), 20);
-        assert_eq!(sum.total(), 100 + (1..=20).sum::<u64>());
-        assert_eq!(sum.iter().count(), 20);
+        assert_eq!(sum.of(DeadLetterReason::Incomplete), 21);
+        assert_eq!(sum.total(), 100 + (1..=21).sum::<u64>());
+        assert_eq!(sum.iter().count(), 21);
         let one = RefusalCounters::default();
         one.count(DeadLetterReason::NoActor, 3);
         assert_eq!(format!("{:?}", one.sum()), "{NoActor: 3}");

@@ -26,6 +26,8 @@ pub(crate) enum Refused {
     PeerGone,
     LinkFull,
     TooLarge,
+    Incomplete,
+    ReplyIncomplete,
 }
 
 per_thread! {
@@ -59,6 +61,7 @@ impl Refused {
             AskError::Undeliverable { reason: DeadLetterReason::Full, .. } => Self::Full,
             AskError::Undeliverable { reason: DeadLetterReason::NoActor, .. } => Self::NoActor,
             AskError::Undeliverable { reason: DeadLetterReason::TooLarge, .. } => Self::TooLarge,
+            AskError::Undeliverable { reason: DeadLetterReason::Incomplete, .. } => Self::Incomplete,
             AskError::PeerGone { .. }
             | AskError::Undeliverable { reason: DeadLetterReason::NodeGone, .. } => Self::PeerGone,
             AskError::Undeliverable { .. } => Self::Stopped,
@@ -71,6 +74,7 @@ impl Refused {
                 RefusedBy::ReplyUnsendable => Self::Unsendable,
                 RefusedBy::Undecodable => Self::Undecodable,
                 RefusedBy::LinkFull => Self::LinkFull,
+                RefusedBy::ReplyIncomplete => Self::ReplyIncomplete,
             },
             _ => Self::Ignored,
         }
@@ -96,6 +100,8 @@ impl Refused {
             Self::PeerGone => AskError::PeerGone { target: None },
             Self::LinkFull => AskError::refused_by(RefusedBy::LinkFull),
             Self::TooLarge => AskError::refused_for(DeadLetterReason::TooLarge),
+            Self::Incomplete => AskError::refused_for(DeadLetterReason::Incomplete),
+            Self::ReplyIncomplete => AskError::refused_by(RefusedBy::ReplyIncomplete),
         }
     }
 }

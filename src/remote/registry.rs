@@ -5,6 +5,7 @@ use crate::core::any_actor_ref::{AnyActorRef, WrongType};
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::recipient::DeliveryStatus;
 use crate::remote::batch::Token;
+use crate::remote::chokes::{Backlog, Queue};
 use crate::remote::codec::{DecodeError, EncodeError, decode, encode};
 use crate::remote::decoder::Decoder;
 use crate::remote::far_selection::selection;
@@ -46,6 +47,12 @@ pub(crate) trait Inlet {
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
     ) -> Result<Option<Duration>, DecodeError>;
+
+    /// The messages that wait in the actor; `None` if they have no bound.
+    fn backlog(&self) -> Option<Backlog>;
+
+    /// The actor.
+    fn actor(&self) -> Option<AnyActorRef>;
 }
 
 impl<M: Wire> Inlet for ActorRef<M> {
@@ -83,6 +90,20 @@ impl<M: Wire> Inlet for ActorRef<M> {
         body: &[u8],
     ) -> Result<Option<Duration>, DecodeError> {
         leaving::tell(self, link, decoder, tokens, body)
+    }
+
+    fn backlog(&self) -> Option<Backlog> {
+        self.queued_and_capacity().map(|(queued, capacity)| Backlog::new(queued, capacity))
+    }
+
+    fn actor(&self) -> Option<AnyActorRef> {
+        self.untyped()
+    }
+}
+
+impl Queue for AnyActorRef {
+    fn queued(&self) -> Option<usize> {
+        (!self.is_closed()).then(|| AnyActorRef::queued(self))
     }
 }
 

@@ -244,6 +244,7 @@ mod tests {
         down-after = "20s"
         [remote.limits]
         envelope = 1024
+        large-message = 20000
         batch = 4096
         link-queue = 100000
         receive-window = 100001
@@ -313,6 +314,7 @@ mod tests {
         assert_eq!((detector.threshold, down_after), (12.5, Duration::from_secs(20)));
         let limits = Limits::new()
             .envelope(1024)
+            .large_message(20_000)
             .batch(4096)
             .link_queue(100_000)
             .receive_window(100_001)

@@ -90,6 +90,7 @@ pub(crate) fn reason_label(reason: DeadLetterReason) -> &'static str {
         DeadLetterReason::Undecodable => "undecodable",
         DeadLetterReason::NotAllowed => "not_allowed",
         DeadLetterReason::LateReply => "late_reply",
+        DeadLetterReason::Incomplete => "incomplete",
     }
 }
 

@@ -779,7 +779,7 @@ mod tests {
 
     /// An outbox for `n2` with a batch for each body.
     fn batches(lane_of: impl Fn(usize) -> usize, bodies: &[&str]) -> PeerOutbox {
-        let limits = OutboxLimits { lane_bytes: usize::MAX, batch_bytes: 1 };
+        let limits = OutboxLimits { lane_bytes: usize::MAX, large_bytes: 0, batch_bytes: 1 };
         let outbox = PeerOutbox::new("n2", Outbox::new(1, 2, 2, u64::MAX, limits));
         for (number, body) in bodies.iter().enumerate() {
             let place = Place::Actor { path: "/a", uid: 1, type_id: 1 };

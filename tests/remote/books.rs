@@ -143,7 +143,10 @@ fn each_refusal_has_its_reason_and_is_counted_once() {
     let n1 = network.node_with("n1", |node| with_items(node).message::<u32>().message::<u64>());
     let n2 = network.node_with("n2", |node| {
         let policy = Policy::closed().allow_path("/user/open*");
-        node.message::<Item>().message::<u32>().policy(policy).limits(Limits::new().envelope(2000))
+        node.message::<Item>()
+            .message::<u32>()
+            .policy(policy)
+            .limits(Limits::new().envelope(2000).large_message(2000))
     });
     let (_, heard) = keeper(&n2, "open");
     let (_closed, _) = keeper(&n2, "closed");

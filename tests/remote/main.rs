@@ -4,9 +4,11 @@
 #[cfg(all(feature = "macros", feature = "testkit"))]
 mod alike;
 mod books;
+mod choke;
 mod deploy;
 mod find;
 mod forwards;
+mod large;
 mod links;
 mod network;
 #[cfg(feature = "macros")]

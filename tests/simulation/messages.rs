@@ -4,7 +4,7 @@ use crate::checker::{Event, Incarnation, Log, Outcome, Start, check};
 use crate::cluster::{Cluster, Member, Recorder, name_of, seed_count};
 use pointsman::ask::AskError;
 use pointsman::prelude::*;
-use pointsman::remote::{LinkState, Node, Policy, Wire};
+use pointsman::remote::{Limits, LinkState, Node, Policy, Wire};
 use pointsman::testkit::TestSystem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ impl From<Address> for Incarnation {
 struct Number {
     to: Address,
     ask: u64,
+    ballast: Vec<u8>,
 }
 
 impl Request for Number {
@@ -68,6 +69,8 @@ enum Note {
         from: Address,
         to: Address,
         number: u64,
+        /// Makes some messages so large that they go in fragments.
+        ballast: Vec<u8>,
     },
     Answer(Call<Number>),
     Tell(Call<Who>),
@@ -130,12 +133,13 @@ impl Actor for Taker {
     type Message = Note;
     fn receive(&mut self, note: Note, ctx: &mut Context<Note>) -> HandlerResult {
         match note {
-            Note::Take { from, to, number } => {
+            Note::Take { from, to, number, ballast } => {
+                assert_eq!(ballast, self::ballast(number));
                 let to = to.into();
                 let at = self.me(to, ctx);
                 self.recorder.note(Event::Delivered { at, from: from.into(), to, number });
             }
-            Note::Answer(call) => call.answer(|Number { to, ask }| {
+            Note::Answer(call) => call.answer(|Number { to, ask, .. }| {
                 self.recorder.note(Event::AskHandled { at: self.me(to.into(), ctx), ask });
                 ask
             }),
@@ -165,7 +169,7 @@ impl Actor for Taker {
                 for _ in 0..3 {
                     // Of one sender the numbers rise, for they have one source.
                     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-                    let note = Note::Take { from: from.into(), to: of, number };
+                    let note = Note::Take { from: from.into(), to: of, number, ballast: ballast(number) };
                     let accepted = to.try_tell(note).is_ok();
                     self.recorder.note(Event::Sent { from, to: of.into(), number, accepted });
                 }
@@ -185,7 +189,17 @@ impl Actor for Taker {
 }
 
 fn describe(node: Node) -> Node {
-    node.message::<Note>().policy(Policy::closed().allow_path("/user/*"))
+    let limits = Limits::new().envelope(ENVELOPE);
+    node.message::<Note>().policy(Policy::closed().allow_path("/user/*")).limits(limits)
+}
+
+/// The most bytes of a message in one piece.
+const ENVELOPE: usize = 4096;
+
+/// The bytes that a message of this number has besides its numbers: one of eight is large.
+fn ballast(number: u64) -> Vec<u8> {
+    let bytes = if number % 8 == 0 { 10 * ENVELOPE + number as usize % ENVELOPE } else { 0 };
+    vec![number as u8; bytes]
 }
 
 fn furnish(member: &Member) {
@@ -314,7 +328,7 @@ impl Run {
             (1..=2, Some((far, to))) => {
                 let within = Duration::from_millis(100 + 50 * number % 3_000);
                 member.recorder.note(Event::Asked { asker: me, to, ask });
-                let asked = far.ask(Number { to: to.into(), ask }).within(within);
+                let asked = far.ask(Number { to: to.into(), ask, ballast: ballast(ask) }).within(within);
                 sender.asks.push((ask, Box::pin(asked)));
             }
             (3, _) | (_, None) => {
@@ -328,7 +342,7 @@ impl Run {
                 sender.finding.push((target.0, target.1, Box::pin(finding)));
             }
             (_, Some((far, to))) => {
-                let note = Note::Take { from: me.into(), to: to.into(), number };
+                let note = Note::Take { from: me.into(), to: to.into(), number, ballast: ballast(number) };
                 let accepted = far.try_tell(note).is_ok();
                 member.recorder.note(Event::Sent { from: me, to, number, accepted });
             }

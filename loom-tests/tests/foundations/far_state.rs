@@ -30,7 +30,7 @@ enum Sent {
 
 impl World {
     fn new() -> Arc<Self> {
-        let limits = OutboxLimits { lane_bytes: 1000, batch_bytes: 300 };
+        let limits = OutboxLimits { lane_bytes: 1000, large_bytes: 0, batch_bytes: 300 };
         Arc::new(Self {
             state: FarState::new(),
             outbox: Outbox::new(1, 2, 1, 10_000, limits),

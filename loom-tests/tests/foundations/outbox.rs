@@ -21,7 +21,7 @@ struct World {
 
 impl World {
     fn new(lanes: u8) -> Arc<Self> {
-        let limits = OutboxLimits { lane_bytes: 1000, batch_bytes: 150 };
+        let limits = OutboxLimits { lane_bytes: 1000, large_bytes: 0, batch_bytes: 150 };
         Arc::new(Self {
             outbox: Outbox::new(1, 2, lanes, 10_000, limits),
             memory: EntryMemory::default(),
@@ -140,7 +140,7 @@ fn wake() {
 #[test]
 fn grant_races_push() {
     model("outbox_grant_races_push", &[1], 3, 150, || {
-        let limits = OutboxLimits { lane_bytes: 1000, batch_bytes: 150 };
+        let limits = OutboxLimits { lane_bytes: 1000, large_bytes: 0, batch_bytes: 150 };
         let world = Arc::new(World {
             outbox: Outbox::new(1, 2, 1, 0, limits),
             memory: EntryMemory::default(),
