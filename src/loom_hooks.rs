@@ -24,7 +24,10 @@ pub use crate::group::key_table::GroupKeyTable as KeyTable;
 pub use crate::measure::buckets;
 pub use crate::measure::watch_pause::WatchPauses;
 pub use crate::net::readiness;
-pub use crate::remote::{batch, far_state, far_table, outbox, ports, stand_ins};
+pub use crate::remote::{
+    batch, deployed_table, deployment_state, deployments, early_messages, far_state, far_table, outbox,
+    ports, stand_ins,
+};
 pub use crate::routing::resizer::trigger::Trigger as ResizeTrigger;
 pub use crate::scheduler::current::{blocking, on_worker};
 pub use crate::scheduler::error::JoinError;

@@ -10,7 +10,7 @@ use crate::actor::builder::ActorBuilder;
 use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
-use crate::actor::recipe::{LifeStage, Recipe, StandInStage, by_context};
+use crate::actor::recipe::{Recipe, StandInStage, by_context};
 use crate::actor::spawn::{Held, Plan, spawn_cell, spawn_standing};
 use crate::actor::turn::apply;
 use crate::core::actor_ref::ActorRef;
@@ -19,7 +19,6 @@ use crate::core::control::{Control, Leaving};
 use crate::core::deploy_fault::DeployFault;
 use crate::core::elsewhere::{Elsewhere, EndElsewhere, Standing};
 use crate::core::error::SpawnError;
-use crate::core::system::SystemCore;
 use crate::failure::Failure;
 use crate::mailbox::kind::{Choice, MailboxChoice};
 use crate::path::actor_path::check_name;
@@ -32,7 +31,8 @@ use crate::remote::deploy::Deploy;
 use crate::remote::deploy_message::{
     DeployRequest, FailureText, Parent, ParentVerdict, REQUEST_MAX, physical_path, text_of,
 };
-use crate::remote::deployments::{Deployment, DeploymentState};
+use crate::remote::deployment::Deployment;
+use crate::remote::deployment_state::{DeploymentState, FailedThere, Judged};
 use crate::remote::encoder;
 use crate::remote::far::Far;
 use crate::remote::hub::Hub;
@@ -40,8 +40,8 @@ use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::stand_in::StandIn;
 use crate::remote::wire::Wire;
-use crate::sync::OnceLock;
 use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, OnceLock};
 use crate::util::panic::drop_guarded;
 use serde::Serialize;
 use std::any::Any;
@@ -184,7 +184,10 @@ impl<M: Send + 'static> HeldElsewhere<M> {
     pub(crate) fn start(self) -> ActorRef<M> {
         let Self { reference, stand_in, link, uid, is_held } = self;
         if is_held == IsHeld::There {
-            link.hub.send_when_active(&link, NumberedMessage::Verdict { uid, verdict: ParentVerdict::Begin });
+            let begin = NumberedMessage::Verdict { uid, verdict: ParentVerdict::Begin };
+            if let Some(deployment) = link.deployments.get(uid) {
+                send(&link, &deployment, begin);
+            }
         }
         stand_in.start();
         reference
@@ -301,7 +304,6 @@ fn deploy<M: Wire>(
         let recipe = DeployedElsewhere {
             far: far.clone(),
             deployment: of_stand_in.clone(),
-            suspensions: 0,
             send_leave: leaving::send::<M>,
         };
         match spawn_standing::<StandIn, _>(Ok(parent), standing, plan.on_failure, recipe) {
@@ -324,12 +326,13 @@ fn deploy<M: Wire>(
     request.suspensions = held.suspensions();
     let uid = request.uid;
     let is_held = if request.is_held { IsHeld::There } else { IsHeld::Here };
-    let deployment = Arc::new(Deployment::new(request.clone(), path, stand_in, hub.now()));
+    let state = DeploymentState::new(request.suspensions, hub.now());
+    let deployment = Arc::new(Deployment { request: request.clone(), path, stand_in, state, leave: Mutex::new(None) });
     // Set once: the stand-in has had no turn.
     let _ = of_stand_in.set(deployment.clone());
     if !link.has_ended() {
-        link.deployments.add(deployment);
-        hub.send_when_active(link, NumberedMessage::Deploy(Box::new(request)));
+        link.deployments.add(deployment.clone());
+        send(link, &deployment, NumberedMessage::Deploy(Box::new(request)));
         if link.has_ended() {
             link.deployments.take_all();
         }
@@ -342,8 +345,6 @@ struct DeployedElsewhere {
     far: Arc<Far>,
     /// Set before the first turn.
     deployment: Arc<OnceLock<Arc<Deployment>>>,
-    /// The suspensions of the stand-in, and so of the actor.
-    suspensions: u32,
     /// Sends the request to leave a router, or returns it if there is no room.
     send_leave: fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>,
 }
@@ -353,12 +354,6 @@ impl Recipe<StandIn> for DeployedElsewhere {
 
     fn make(&mut self, _: &mut Context<Never>) -> Result<StandIn, Failure> {
         Ok(StandIn)
-    }
-
-    fn reached_stage(&mut self, stage: LifeStage, _: &SystemCore) {
-        if stage == LifeStage::Failed {
-            self.suspensions += 1;
-        }
     }
 
     fn pass_on(&mut self, control: Control, stage: StandInStage) -> Option<Control> {
@@ -374,54 +369,36 @@ impl Recipe<StandIn> for DeployedElsewhere {
                 own => Some(own),
             };
         };
-        let is_refused = deployment.state() == DeploymentState::Refused;
         if let Control::Leave { leave, .. } = control {
-            match is_refused {
-                true => {
-                    drop_guarded(leave);
-                    self.end_refused(&deployment);
-                }
-                false => self.leave(&deployment, leave),
-            }
+            self.leave(&deployment, leave);
             return None;
         }
         match &control {
-            Control::Stop | Control::PoisonPill | Control::Kill if is_refused => {
-                self.end_refused(&deployment);
-                return None;
-            }
-            Control::Stop => {
-                self.tell(&deployment, ParentVerdict::Stop);
-                return None;
-            }
-            Control::PoisonPill => {
+            Control::PoisonPill if !deployment.state.is_refused() => {
                 self.far.send_pill(EnvelopeKind::Pill);
                 return None;
             }
-            Control::Kill => {
+            Control::Kill if !deployment.state.is_refused() => {
                 self.far.send_pill(EnvelopeKind::Kill);
                 return None;
             }
-            Control::Suspend => {
-                self.suspensions += 1;
-                if !is_refused {
-                    self.tell(&deployment, ParentVerdict::Suspend);
-                }
+            Control::Stop | Control::PoisonPill | Control::Kill => {
+                stop(&self.far.link, &deployment);
+                return None;
             }
-            Control::Resume { judged } => {
-                self.suspensions = self.suspensions.saturating_sub(1);
-                match (is_refused, *judged) {
-                    (true, true) => self.ask_again(&deployment),
-                    (true, false) => {}
-                    (false, judged) => self.tell(&deployment, ParentVerdict::Resume { judged }),
-                }
+            Control::Suspend => {
+                deployment.state.suspended();
+                tell(&self.far.link, &deployment, ParentVerdict::Suspend);
+            }
+            Control::Resume { judged: false } => {
+                deployment.state.resumed();
+                tell(&self.far.link, &deployment, ParentVerdict::Resume { judged: false });
+            }
+            Control::Resume { judged: true } => {
+                self.judged(&deployment, || ParentVerdict::Resume { judged: true });
             }
             Control::Restart(failure) => {
-                self.suspensions = self.suspensions.saturating_sub(1);
-                match is_refused {
-                    true => self.ask_again(&deployment),
-                    false => self.tell(&deployment, ParentVerdict::Restart { cause: text_of(failure) }),
-                }
+                self.judged(&deployment, || ParentVerdict::Restart { cause: text_of(failure) });
             }
             _ => {}
         }
@@ -430,34 +407,60 @@ impl Recipe<StandIn> for DeployedElsewhere {
 }
 
 impl DeployedElsewhere {
-    /// The peer has made no actor: ends the stand-in.
-    fn end_refused(&self, deployment: &Deployment) {
-        if self.far.link.is_active() {
-            // A request that was not answered in time may still make the actor.
-            self.tell(deployment, ParentVerdict::Stop);
-        }
-        end(&self.far.link, deployment);
-    }
-
-    /// Asks the actor to leave its router, now or when there is room.
-    fn leave(&self, deployment: &Deployment, leave: Box<dyn Any + Send>) {
-        if let Err(leave) = (self.send_leave)(&self.far, leave) {
+    /// Asks the actor to leave its router, now or when there is room. One that was not made ends.
+    fn leave(&self, deployment: &Arc<Deployment>, leave: Box<dyn Any + Send>) {
+        if deployment.state.is_refused() {
+            drop_guarded(leave);
+            stop(&self.far.link, deployment);
+        } else if let Err(leave) = (self.send_leave)(&self.far, leave) {
             deployment.keep_leave(leave);
         }
     }
 
-    fn tell(&self, deployment: &Deployment, verdict: ParentVerdict) {
-        let (link, uid) = (&self.far.link, deployment.request.uid);
-        link.hub.send_when_active(link, NumberedMessage::Verdict { uid, verdict });
-    }
-
-    /// Asks the peer once more to make the actor.
-    fn ask_again(&self, deployment: &Deployment) {
+    fn judged(&self, deployment: &Arc<Deployment>, verdict: impl FnOnce() -> ParentVerdict) {
         let link = &self.far.link;
-        let request =
-            DeployRequest { suspensions: self.suspensions, is_held: false, ..deployment.request.clone() };
-        deployment.set(DeploymentState::Asked(link.hub.now()));
-        link.hub.send_when_active(link, NumberedMessage::Deploy(Box::new(request)));
+        match deployment.state.judged(link.hub.now()) {
+            Judged::Tell => tell(link, deployment, verdict()),
+            Judged::AskAgain { suspensions } => {
+                let request = DeployRequest { suspensions, is_held: false, ..deployment.request.clone() };
+                send(link, deployment, NumberedMessage::Deploy(Box::new(request)));
+            }
+            Judged::Done => {}
+        }
+    }
+}
+
+/// The stand-in is told to stop. It ends when the peer tells of the end of the actor, or at once if the peer was not asked for it.
+fn stop(link: &Arc<Link>, deployment: &Arc<Deployment>) {
+    if deployment.state.stop() && link.early.forget(deployment.request.uid) {
+        end(link, deployment);
+    } else {
+        // A request that was not answered in time may still make the actor.
+        tell(link, deployment, ParentVerdict::Stop);
+    }
+}
+
+/// Tells the peer of a verdict.
+fn tell(link: &Arc<Link>, deployment: &Arc<Deployment>, verdict: ParentVerdict) {
+    send(link, deployment, NumberedMessage::Verdict { uid: deployment.request.uid, verdict });
+}
+
+/// Sends a message about the actor. If too many wait for the link, nothing about the actor goes out: a verdict that is lost would
+/// leave the actor suspended, or not.
+fn send(link: &Arc<Link>, deployment: &Arc<Deployment>, message: NumberedMessage) {
+    if !link.hub.send_when_active(link, message) {
+        deployment.state.refused();
+        give_up(link, deployment, format!("too much waits for the link to node {}", link.peer));
+    }
+}
+
+/// The request was refused here.
+fn give_up(link: &Arc<Link>, deployment: &Arc<Deployment>, why: String) {
+    // A request that has not gone out does not go out later.
+    if link.early.forget(deployment.request.uid) && deployment.state.is_stopping() {
+        end(link, deployment);
+    } else {
+        fail_here(deployment, why);
     }
 }
 
@@ -472,34 +475,46 @@ fn end(link: &Arc<Link>, deployment: &Deployment) {
 /// The peer has answered that it has made the actor.
 pub(crate) fn made(link: &Arc<Link>, uid: u32) {
     if let Some(deployment) = link.deployments.get(uid) {
-        deployment.set(DeploymentState::Made);
+        deployment.state.made();
     }
 }
 
 /// The peer has not made the actor.
 pub(crate) fn refused(link: &Arc<Link>, uid: u32, why: String) {
-    let Some(deployment) = link.deployments.get(uid) else { return };
-    deployment.set(DeploymentState::Refused);
-    fail_refused(link, &deployment, why);
+    if let Some(deployment) = link.deployments.get(uid) {
+        deployment.state.refused();
+        fail_here(&deployment, why);
+    }
 }
 
-fn fail_refused(link: &Arc<Link>, deployment: &Arc<Deployment>, why: String) {
-    if deployment.stand_in.core().is_told_to_stop() {
-        return end(link, deployment);
-    }
-    fail(deployment, Failure::msg(why).during_initialization());
+/// A request has failed, of which the peer knows nothing: the parent here judges.
+fn fail_here(deployment: &Arc<Deployment>, why: String) {
+    let of = deployment.clone();
+    fail(deployment, move |is_failed| {
+        // The stop of one that is told to stop is on its way to the peer, which tells of the end.
+        if is_failed || of.state.is_stopping() {
+            return Ok(());
+        }
+        of.state.fails_here();
+        Err(Failure::msg(why).during_initialization())
+    });
 }
 
 /// The actor has failed: its parent here judges.
 pub(crate) fn failed(link: &Arc<Link>, uid: u32, failure: FailureText) {
-    if let Some(deployment) = link.deployments.get(uid) {
-        fail(&deployment, failure.failure());
-    }
+    let Some(deployment) = link.deployments.get(uid) else { return };
+    let of = deployment.clone();
+    fail(&deployment, move |is_failed| match of.state.failed_there(is_failed) {
+        FailedThere::Fails => Err(failure.failure()),
+        FailedThere::Waits => Ok(()),
+    });
 }
 
-fn fail(deployment: &Deployment, failure: Failure) {
+/// Calls `outcome` in a turn of the stand-in, which fails by its error. The argument says whether the stand-in waits for a verdict.
+fn fail(deployment: &Deployment, outcome: impl FnOnce(bool) -> Result<(), Failure> + Send + 'static) {
+    let act = move |_: &mut StandIn, ctx: &mut Context<Never>| outcome(ctx.private(|private| private.failed));
     // One that has ended fails no more.
-    let _ = deployment.stand_in.send_system(apply::<StandIn>(move |_, _| Err(failure)));
+    let _ = deployment.stand_in.send_system(apply::<StandIn>(act));
 }
 
 /// The actor was restarted.
@@ -517,9 +532,12 @@ pub(crate) fn restarted(link: &Arc<Link>, uid: u32) {
 
 /// The actor has ended.
 pub(crate) fn ended(link: &Arc<Link>, uid: u32) {
-    if let Some(deployment) = link.deployments.get(uid) {
-        end(link, &deployment);
+    let Some(deployment) = link.deployments.get(uid) else { return };
+    if deployment.state.is_repeated() {
+        // A later request may have made it anew.
+        tell(link, &deployment, ParentVerdict::Stop);
     }
+    end(link, &deployment);
 }
 
 /// Looks once more whether there is room for requests to leave routers.
@@ -535,12 +553,7 @@ pub(crate) fn leave_again(link: &Arc<Link>) {
 /// Refuses what the peer has not answered in time.
 pub(crate) fn refuse_overdue(link: &Arc<Link>) {
     for deployment in link.deployments.refuse_overdue(link.hub.now()) {
-        // A request that has not gone out does not go out later.
-        link.early.forget(deployment.request.uid);
-        fail_refused(
-            link,
-            &deployment,
-            format!("node {} has not answered the request to make it", link.peer),
-        );
+        let why = format!("node {} has not answered the request to make it", link.peer);
+        give_up(link, &deployment, why);
     }
 }

@@ -8,6 +8,7 @@ use crate::remote::batch::Token;
 use crate::remote::codec::{DecodeError, decode, encode};
 use crate::remote::credit::Receipt;
 use crate::remote::deploy_message::{DeployRequest, FailureText, ParentVerdict};
+use crate::remote::early_messages::EarlyMessage;
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix};
 use crate::remote::policy::is_role;
 use crate::remote::refused::Refused;
@@ -179,9 +180,14 @@ impl NumberedMessage {
     pub(crate) fn is_fence(&self) -> bool {
         matches!(self, NumberedMessage::Deploy(_))
     }
+}
 
-    /// The uid of the actor that a message is about which goes to a deployed actor.
-    pub(crate) fn deployed_uid(&self) -> Option<u32> {
+impl EarlyMessage for NumberedMessage {
+    fn is_idempotent(&self) -> bool {
+        matches!(self, NumberedMessage::Stop { .. })
+    }
+
+    fn deployed_uid(&self) -> Option<u32> {
         match self {
             NumberedMessage::Deploy(request) => Some(request.uid),
             NumberedMessage::Verdict { uid, .. } => Some(*uid),

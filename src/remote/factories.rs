@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::remote::control_message::NumberedMessage;
 use crate::remote::decoder::Decoder;
 use crate::remote::deploy::Deploy;
-use crate::remote::deployments::Begin;
+use crate::remote::deployed_table::Begin;
 use crate::remote::link::Link;
 use crate::remote::wire::{NAME_MAX, is_name};
 use crate::util::debug_by_display::debug_by_display;

@@ -19,7 +19,7 @@ use crate::remote::association::{
 use crate::remote::batch::{Batch, Envelope, EnvelopeKind, Place, Token};
 use crate::remote::control_message::{ControlMessage, Hello, NumberedMessage};
 use crate::remote::deploy_message::parent_names;
-use crate::remote::deployments::{EARLY_MAX, Early};
+use crate::remote::early_messages::{EARLY_MAX, Early};
 use crate::remote::engine::{Channel, ChannelKind, Fabric, Inbound};
 use crate::remote::frame::{FrameKind, PREFIX_LEN, Prefix, WINDOW_MIN};
 use crate::remote::hub_settings::{HubSettings, NodeName};
@@ -692,15 +692,21 @@ impl Hub {
 
     // ---- the numbered stream
 
-    /// Sends a numbered message, or keeps it until the link is active.
-    pub(crate) fn send_when_active(&self, link: &Arc<Link>, message: NumberedMessage) {
+    /// Sends a numbered message, or keeps it until the link is active. Returns false if too many wait, and it is lost.
+    pub(crate) fn send_when_active(&self, link: &Arc<Link>, message: NumberedMessage) -> bool {
         match link.early.keep(message) {
-            Early::Kept => {}
-            Early::Active(message) => self.send_numbered(link, message),
-            Early::Full => log::error!(
-                "a control message for node {} is lost: more than {EARLY_MAX} wait for the link to it",
-                link.peer
-            ),
+            Early::Kept => true,
+            Early::Active(message) => {
+                self.send_numbered(link, message);
+                true
+            }
+            Early::Full => {
+                log::error!(
+                    "a control message for node {} is lost: more than {EARLY_MAX} wait for the link to it",
+                    link.peer
+                );
+                false
+            }
         }
     }
 
@@ -717,6 +723,10 @@ impl Hub {
         let mut wakes = Vec::new();
         // With the lock of the stream held, so that frames go out in the order of their numbers: the peer takes no other.
         let sent = link.with_control(|control| {
+            // Nothing goes out behind the end, which empties the stream with this lock held.
+            if link.has_ended() {
+                return Some(());
+            }
             let number = control.sender.push(message.clone(), now).ok()?;
             if message.waits_for_data() {
                 wakes.push(link.outbox.outbox().mark(number));

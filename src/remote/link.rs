@@ -9,7 +9,10 @@ use crate::remote::control::{ControlReceiver, ControlSender};
 use crate::remote::control_message::{ControlMessage, LaneReceipt, NumberedMessage};
 use crate::remote::credit::{Arrival, CreditError, Receipt, ReceivingLane, SendingLane};
 use crate::remote::data_gate::DataGate;
-use crate::remote::deployments::{DeployedTable, Deployments, EarlyMessages};
+use crate::remote::deployed_table::DeployedTable;
+use crate::remote::deployment::Deployment;
+use crate::remote::deployments::Deployments;
+use crate::remote::early_messages::EarlyMessages;
 use crate::remote::far::Far;
 use crate::remote::far::InternedFar;
 use crate::remote::far_table::FarTable;
@@ -77,8 +80,8 @@ pub(crate) struct Link {
     /// The watches that wait for it.
     waiting_watches: AtomicUsize,
     /// The actors at the peer that this node has made.
-    pub(crate) deployments: Deployments,
-    pub(super) early: EarlyMessages,
+    pub(crate) deployments: Deployments<Deployment>,
+    pub(super) early: EarlyMessages<NumberedMessage>,
     /// The actors here that the peer has made.
     pub(crate) deployed: DeployedTable,
     /// The number of the last message of control that has acted, of those that data wait for.
@@ -194,9 +197,9 @@ impl Link {
             stand_ins: StandIns::new(),
             watcher: Mutex::default(),
             waiting_watches: AtomicUsize::new(0),
-            deployments: Deployments::default(),
+            deployments: Deployments::new(),
             early: EarlyMessages::new(),
-            deployed: DeployedTable::default(),
+            deployed: DeployedTable::new(),
             acted: AtomicU64::new(0),
             imports: Mutex::default(),
             port_memories: (0..lanes).map(|_| EntryMemory::default()).collect(),

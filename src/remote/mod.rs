@@ -37,8 +37,9 @@
 //! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
 //! - `stand_ins.rs`, `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
 //! - `deploy.rs`, `factories.rs`, `deploy_message.rs`: actors that nodes make on each other, and how they are asked for.
-//! - `child_stand_in.rs`, `parent_stand_in.rs`: the two ends of their supervision; `deployments.rs` has the tables, and
-//!   `deploying.rs` leads messages there.
+//! - `deployment_state.rs`, `deployment.rs`, `deployments.rs`, `early_messages.rs`: the actors that this node makes on others.
+//! - `deployed_table.rs`: the actors that others make here.
+//! - `child_stand_in.rs`, `parent_stand_in.rs`: the two ends of their supervision; `deploying.rs` leads messages there.
 //! - `resolving.rs`, `far_selection.rs`, `far_identify.rs`: how an actor is found by its path, and how several are.
 //! - `node_event.rs`, `link_report.rs`, `refusals.rs`, `log_limit.rs`: what a node tells of itself, and how often it logs.
 
@@ -137,8 +138,12 @@ pub(crate) mod peer_watcher; // the actor that watches for a peer
 pub(crate) mod deploy; // the trait of actors that other nodes may make
 #[cfg(feature = "remote")]
 pub(crate) mod factories; // the types of actors that other nodes may make here
+pub(crate) mod deployment_state; // an actor that this node has asked a peer to make, as its stand-in sees it
 #[cfg(feature = "remote")]
-pub(crate) mod deployments; // the actors that nodes have made on each other
+pub(crate) mod deployment; // an actor that this node has asked a peer to make
+pub(crate) mod deployments; // all of them, for one peer
+pub(crate) mod early_messages; // numbered messages that wait until their link is active
+pub(crate) mod deployed_table; // the actors here that a peer has made
 #[cfg(feature = "remote")]
 pub(crate) mod child_stand_in; // the child in the place of an actor that this node has made elsewhere
 #[cfg(feature = "remote")]

@@ -182,6 +182,10 @@ fn in_place_of(link: &Arc<Link>, guardian: &AnyActorRef, name: &str, parent: &Pa
         Some(real) => real,
         None => link.far::<UnknownMessage>(path, *uid)?.untyped()?,
     };
+    // One without children has left the table, and has the name until another thread has freed it.
+    if let Some(old) = guardian.core().children.get(name) {
+        free_name(&old);
+    }
     let place = InPlaceOf { name: name.into(), parent: real };
     let mut held = spawn_in_place::<Keeper, _>(guardian.clone(), place, KeeperRecipe).ok()?;
     let hooks = Arc::new(TellPeer { link: link.clone() });

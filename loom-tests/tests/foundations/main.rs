@@ -5,6 +5,7 @@ compile_error!("models need the loom mirror: run cargo loom");
 
 mod buckets;
 mod canary;
+mod deployed_children;
 mod far_state;
 mod far_table;
 mod ledger;

@@ -274,6 +274,21 @@ fn unwatch_races_release() {
     });
 }
 
+/// An actor watches another one whose node is lost meanwhile: it is told, though nothing comes from there. Two threads.
+#[test]
+fn making_races_node_down() {
+    model("stand_in_end_making_races_node_down", &[15, 16], 3, 50, || {
+        let world = World::new();
+        let loser = thread::spawn({
+            let world = world.clone();
+            move || world.lose_node()
+        });
+        let watch = world.watch(&world.cell());
+        loser.join().unwrap();
+        assert_eq!(watch.lock().unwrap().count, 1, "a watcher is told once");
+    });
+}
+
 /// An actor watches while the actor ends and its node is lost: one end is told. One that begins later is told at once. Three threads:
 /// bound 3.
 #[test]
