@@ -12,5 +12,7 @@ mod refs;
 mod routers;
 mod statistics;
 mod third;
+#[cfg(feature = "macros")]
+mod topologies;
 mod upgrades;
 mod watch;
