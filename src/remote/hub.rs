@@ -613,7 +613,9 @@ impl Hub {
         reason: DeadLetterReason,
     ) {
         let (text, type_id) = match (envelope.kind, envelope.place) {
-            (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => (path, type_id),
+            (EnvelopeKind::Tell | EnvelopeKind::AskEach, Place::Actor { path, type_id, .. }) => {
+                (path, type_id)
+            }
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => (text, type_id),
             _ => return,
         };
@@ -830,7 +832,7 @@ impl Hub {
             NumberedMessage::Unanswered(ports) => {
                 for (token, refused) in ports {
                     if let Ok(port) = self.ports.take(token, link.port_owner) {
-                        quietly(|| port.fail(refused.error()));
+                        quietly(|| port.refuse(refused));
                     }
                 }
             }

@@ -9,6 +9,7 @@ use crate::core::system::SystemRef;
 use crate::path::address::is_node_name;
 use crate::path::canonical_path::parse_canonical;
 use crate::path::error::{PathError, PathFault};
+use crate::remote::asking_each::asking_each;
 use crate::remote::hub::Hub;
 use crate::remote::wire::Wire;
 use crate::sync::{Mutex, lock};
@@ -351,7 +352,9 @@ where
         }
         let Some((last, others)) = chosen.present.split_last() else { return Err(message) };
         let offer = |node: usize, copy: M| {
-            delivery.offer(&table.groups[node], D::from(copy)).map_err(taken_back).err()
+            let offer = || delivery.offer(&table.groups[node], D::from(copy)).map_err(taken_back).err();
+            // Of a request, each actor behind the group there is to answer.
+            if copier.is_some() { asking_each(offer) } else { offer() }
         };
         let mut copies = Copies::of(message);
         for node in others {

@@ -3,11 +3,13 @@
 use crate::network::{LONG, Network, TestNode, wait_until};
 use pointsman::group::{Group, KeyRoute};
 use pointsman::prelude::*;
-use pointsman::remote::{InProcess, Node, Policy, Wire};
+use pointsman::remote::{InProcess, Node, OnQuarantine, Policy, Wire};
 use pointsman::topology::{NodeRoute, Outlet, RemoteGroup, Topology, TopologyError};
 use pointsman::{AskError, SendError};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU8;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 /// A note for the account of this number; 0 is for all accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,21 +36,33 @@ struct Ledger {
     node: String,
     account: u32,
     notes: Sender<Noted>,
-    /// Calls are kept and not answered.
+    /// Calls are noted, and kept without an answer by all accounts but the first.
     is_silent: bool,
     kept: Vec<Call<Where>>,
+    gate: Gate,
 }
+
+/// No note is handled while a test holds it.
+type Gate = Arc<Mutex<()>>;
 
 impl Actor for Ledger {
     type Message = LedgerMsg;
     fn receive(&mut self, message: LedgerMsg, _: &mut Context<LedgerMsg>) -> HandlerResult {
         match message {
-            LedgerMsg::Note(Note(number)) => self.notes.send((self.node.clone(), self.account, number))?,
-            LedgerMsg::Where(call) if self.is_silent => {
-                self.notes.send((self.node.clone(), self.account, call.request.0))?;
-                self.kept.push(call);
+            LedgerMsg::Note(Note(number)) => {
+                drop(self.gate.lock());
+                self.notes.send((self.node.clone(), self.account, number))?;
             }
-            LedgerMsg::Where(call) => call.answer(|_| format!("{}/{}", self.node, self.account)),
+            LedgerMsg::Where(call) => {
+                let number = call.request.0;
+                match self.is_silent && self.account > 1 {
+                    true => self.kept.push(call),
+                    false => call.answer(|_| format!("{}/{}", self.node, self.account)),
+                }
+                if self.is_silent {
+                    self.notes.send((self.node.clone(), self.account, number))?;
+                }
+            }
         }
         Ok(())
     }
@@ -67,6 +81,16 @@ fn key_of(number: u32) -> KeyRoute<u32> {
 
 /// The group of a node, with its accounts.
 fn ledgers(node: &TestNode, notes: &Sender<Noted>, is_silent: bool) -> Group<LedgerMsg, u32> {
+    gated_ledgers(node, notes, is_silent, &Gate::default())
+}
+
+fn gated_ledgers(
+    node: &TestNode,
+    notes: &Sender<Noted>,
+    is_silent: bool,
+    gate: &Gate,
+) -> Group<LedgerMsg, u32> {
+    let gate = gate.clone();
     let (name, notes) = (node.remote().node().to_owned(), notes.clone());
     let group = node
         .group("ledgers")
@@ -82,8 +106,10 @@ fn ledgers(node: &TestNode, notes: &Sender<Noted>, is_silent: bool) -> Group<Led
                 notes: notes.clone(),
                 is_silent,
                 kept: Vec::new(),
+                gate: gate.clone(),
             },
         )
+        .mailbox(Mailbox::bounded(20).on_full(OverflowPolicy::Reject))
         .spawn()
         .expect("the name is free");
     ACCOUNTS.into_iter().for_each(|account| group.mount(account).expect("there is room"));
@@ -91,6 +117,8 @@ fn ledgers(node: &TestNode, notes: &Sender<Noted>, is_silent: bool) -> Group<Led
 }
 
 fn describe(node: Node) -> Node {
+    // What a node sends comes in one order.
+    let node = node.lanes(NonZeroU8::MIN);
     node.message::<LedgerMsg>().policy(Policy::closed().allow_path("/user/ledgers"))
 }
 
@@ -140,22 +168,26 @@ struct Three {
     n1: Sending,
     n2: TestNode,
     n3: TestNode,
+    groups: [Group<LedgerMsg, u32>; 2],
+    gate: Gate,
     notes: Receiver<Noted>,
 }
 
 fn three(is_silent: bool) -> Three {
     let network = Network::new();
     let (noting, notes) = channel();
-    let nodes = ["n2", "n3"].map(|name| {
-        let node = network.node_with(name, describe);
-        ledgers(&node, &noting, is_silent);
-        node
-    });
-    let [n2, n3] = nodes;
-    let n1 = network.node_with("n1", |node| node.message::<LedgerMsg>());
+    let [n2, n3] = ["n2", "n3"].map(|name| network.node_with(name, describe));
+    let gate = Gate::default();
+    let groups = [&n2, &n3].map(|node| gated_ledgers(node, &noting, is_silent, &gate));
+    let describe = |node: Node| match is_silent {
+        // A node that is cut off declares this one down, and the links with others live on.
+        true => node.message::<LedgerMsg>().on_quarantine(OnQuarantine::Event),
+        false => node.message::<LedgerMsg>(),
+    };
+    let n1 = network.node_with("n1", describe);
     let n1 = sending(n1, |group| group.on_nodes(["n2", "n3"]).expect("names of nodes"), by_number);
     n1.finds(&["n2", "n3"]);
-    Three { network, noting, n1, n2, n3, notes }
+    Three { network, noting, n1, n2, n3, groups, gate, notes }
 }
 
 impl Sending {
@@ -180,6 +212,16 @@ impl Three {
         let mut noted: Vec<Noted> = (0..count).map(|_| next()).collect();
         noted.sort();
         noted
+    }
+
+    /// Waits until the answers that the first accounts have given are there.
+    fn hears_answers(&self) {
+        for node in ["n2", "n3"] {
+            let group = self.n1.ledgers.at(node).expect("it is there");
+            let answer = group.ask(Where(1)).within(LONG).wait();
+            assert_eq!(answer.expect("it answers"), format!("{node}/1"));
+        }
+        self.noted(2);
     }
 
     /// Ends all nodes. Their books balance, and so do those of all together.
@@ -333,6 +375,7 @@ fn all_linked_nodes_are_asked_unless_some_are_named() {
             notes: notes.clone(),
             is_silent: false,
             kept: Vec::new(),
+            gate: Gate::default(),
         }
     });
     other.expect("the name is free");
@@ -398,4 +441,82 @@ fn a_group_of_other_nodes_that_cannot_be_is_an_error() {
     assert_eq!(topology.remotes()[0].path, "/user/ledgers");
     group.at_path("/user/shop/ledgers").expect("a sound path");
     assert_eq!(topology.remotes()[0].path, "/user/shop/ledgers");
+}
+
+#[test]
+fn each_actor_of_each_node_answers_a_request_to_all() {
+    let all = three(false);
+    let each = |account: u32| ["n2", "n3"].map(|node| Ok(format!("{node}/{account}")));
+    assert_eq!(all.n1.ask_all(2), each(2));
+    let mut expected = ACCOUNTS.map(each).concat();
+    expected.sort_by_key(|answer: &Result<String, AskError>| answer.clone().ok());
+    assert_eq!(all.n1.ask_all(0), expected);
+    // Each node answers for its group, in which the account is absent, or whose router discards the request.
+    for account in [7, 70] {
+        let answers = all.n1.ask_all(account);
+        assert!(answers.len() == 2 && answers.iter().all(Result::is_err), "{answers:?}");
+    }
+    // A full actor refuses its copy, which another one gets then.
+    let gate = all.gate.lock().expect("no panic while it is held");
+    let mut taken = 0;
+    // One note is handled, and waits for the gate.
+    wait_until(|| {
+        taken += usize::from(all.groups[0].try_send(Note(2)).is_ok());
+        taken == 21
+    });
+    let answers = all.n1.ask_all(0);
+    let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!((answered, answers.len()), (5, 6), "{answers:?}");
+    drop(gate);
+    assert_eq!(all.noted(21), vec![noted("n2", 2, 2); 21]);
+    // The first answer is enough for these.
+    let first = all.n1.calls.request(Where(0)).within(LONG).first().wait().expect("one answers");
+    let asked = all.n1.ledgers.at("n3").expect("it is there").ask(Where(0)).within(LONG).wait();
+    assert!(first.contains('/') && asked.expect("one answers").starts_with("n3/"));
+    all.end();
+}
+
+#[test]
+fn an_answer_for_each_actor_comes_when_a_node_is_lost_meanwhile() {
+    let all = three(true);
+    let calls = all.n1.calls.clone();
+    let asking = std::thread::spawn(move || calls.request(Where(0)).all().wait().expect("it is sent"));
+    assert_eq!(all.noted(6).len(), 6);
+    all.hears_answers();
+    all.n3.cut(true);
+    wait_until(|| {
+        all.network.seconds(1);
+        all.n1.ledgers.nodes() == ["n2"]
+    });
+    all.groups[0].stop();
+    let mut answers = asking.join().expect("no panic");
+    // Of n3 the answer that had come, and its end for all others; of n2 the answer, and two calls that were kept.
+    answers.sort_by_key(|answer| answer.as_ref().ok().cloned());
+    let (failed, answered) = answers.split_at(answers.len() - 2);
+    assert_eq!(answered, [Ok("n2/1".to_owned()), Ok("n3/1".to_owned())]);
+    let gone = |answer: &&Result<String, AskError>| matches!(answer, Err(AskError::PeerGone { .. }));
+    let kept = |answer: &&Result<String, AskError>| matches!(answer, Err(AskError::NoReply { .. }));
+    assert_eq!(failed.iter().filter(gone).count(), 1, "{failed:?}");
+    assert_eq!((failed.iter().filter(kept).count(), failed.len()), (2, 3), "{failed:?}");
+    let ledgers = [all.n1.node, all.n2, all.n3].map(TestNode::end);
+    assert!(ledgers.iter().all(|ledger| ledger.balance() == 0), "{ledgers:#?}");
+}
+
+#[test]
+fn a_limit_ends_a_request_for_each_node_that_is_not_done() {
+    let all = three(true);
+    let calls = all.n1.calls.clone();
+    let asking = std::thread::spawn(move || {
+        let limit = std::time::Duration::from_secs(5);
+        calls.request(Where(0)).within(limit).all().wait().expect("it is sent")
+    });
+    assert_eq!(all.noted(6).len(), 6);
+    all.hears_answers();
+    all.network.seconds(5);
+    let answers = asking.join().expect("no panic");
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 2, "{answers:?}");
+    let is_late = |answer: &&Result<String, AskError>| matches!(answer, Err(AskError::Timeout { .. }));
+    assert_eq!((answers.iter().filter(is_late).count(), answers.len()), (2, 4), "{answers:?}");
+    let ledgers = [all.n1.node, all.n2, all.n3].map(TestNode::end);
+    assert!(ledgers.iter().all(|ledger| ledger.balance() == 0), "{ledgers:#?}");
 }
