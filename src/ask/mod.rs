@@ -17,6 +17,8 @@ pub(crate) mod ask_all; // asks of several recipients, with an answer of each
 pub(crate) mod traced; // asks that name the replier
 pub(crate) mod to_actor; // answers as messages
 pub(crate) mod fork; // one question to several actors
+#[cfg(feature = "remote")]
+pub(crate) mod split; // ports that are split by clones of a request
 pub(crate) mod expiring; // messages with a deadline
 pub(crate) mod undelivered; // sinks that get undelivered messages
 

@@ -3,6 +3,8 @@
 use crate::ask::error::{AskError, Outcome};
 use crate::ask::fork::RouterId;
 use crate::ask::slot::{ReplierHalf, quietly};
+#[cfg(feature = "remote")]
+use crate::ask::split::is_splitting;
 use crate::core::ask_counts::{AskCounter, count_late_reply};
 use crate::core::pending_send::Awaited;
 use crate::failure::Failure;
@@ -240,13 +242,40 @@ impl<R> ReplyTo<R> {
             Destination::Sink(port) => port.cell.sink.another(),
         }
     }
+
+    /// Returns a port for one of several answers to this port, if the port can be split.
+    #[cfg(feature = "remote")]
+    pub(crate) fn part(&self) -> Option<Self> {
+        match &self.destination {
+            Destination::Slot(_) => None,
+            Destination::Sink(port) => port.cell.sink.part(),
+        }
+    }
+
+    /// Ends a port whose answers its parts have brought.
+    #[cfg(feature = "remote")]
+    pub(crate) fn end_parts(self) {
+        if let Destination::Sink(port) = &self.destination {
+            if port.cell.claim() {
+                quietly(|| port.cell.sink.end_parts());
+            }
+        }
+    }
 }
 
 impl<R> Clone for ReplyTo<R> {
     fn clone(&self) -> Self {
         let destination = match &self.destination {
             Destination::Slot(port) => Destination::Slot(port.clone()),
-            Destination::Sink(port) => Destination::Sink(port.clone()),
+            Destination::Sink(port) => {
+                #[cfg(feature = "remote")]
+                if is_splitting() {
+                    if let Some(part) = port.cell.sink.part() {
+                        return part;
+                    }
+                }
+                Destination::Sink(port.clone())
+            }
         };
         Self { destination }
     }
@@ -302,6 +331,17 @@ pub(crate) trait ReplyDestination<R>: Send + Sync {
     fn another(&self) -> Option<ReplyTo<R>> {
         None
     }
+
+    /// As [`ReplyTo::part`].
+    #[cfg(feature = "remote")]
+    fn part(&self) -> Option<ReplyTo<R>> {
+        None
+    }
+
+    /// Ends this port without an outcome of its own; called once at most, in the place of [`take`](Self::take), and only after
+    /// [`part`](Self::part) has made one.
+    #[cfg(feature = "remote")]
+    fn end_parts(&self) {}
 }
 
 /// Makes a reply port whose answer goes to `sink`, and the handle for the owner of the sink. `prepare` sees both before

@@ -95,6 +95,14 @@ pub(crate) trait MultiRecipient<M> {
 pub(crate) trait Copier<M> {
     /// Makes a copy of its own out of a clone. Calls user code.
     fn with_own_ports(&self, clone: M) -> M;
+
+    /// Makes a copy. Calls user code.
+    fn copy(&self, message: &M) -> M
+    where
+        M: Clone,
+    {
+        self.with_own_ports(message.clone())
+    }
 }
 
 /// Offers a message of a single type to recipients.
@@ -183,11 +191,22 @@ pub(crate) fn spread_told<M: Send + 'static>(
     message: M,
     spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
 ) -> Result<DeliveryStatus, SendError<M>> {
+    spread_copies(system, message, None, spread).1
+}
+
+/// As [`spread_told`], with copies that a copier makes. Returns the outcomes of the copies, too.
+#[inline(always)]
+fn spread_copies<M: Send + 'static>(
+    system: &SystemCore,
+    message: M,
+    copier: Option<&dyn Copier<M>>,
+    spread: impl FnOnce(M, &Delivery<'_, M>) -> Result<(), M>,
+) -> (SendReport, Result<DeliveryStatus, SendError<M>>) {
     // As the mailboxes' own policies say, but waiting comes last, when the sections of the spreading recipients are
     // closed. A keyed group that is a routee is told inside its router's section, which then stays open meanwhile.
     let way = SendOp::of_counted(system, SendMode::Wait);
-    let left = spread(message, &way.delivery(None)).err();
-    way.finish(left).map(|_| DeliveryStatus::Passed).map_err(|left| {
+    let left = spread(message, &way.delivery(copier)).err();
+    let done = way.finish(left).map(|_| DeliveryStatus::Passed).map_err(|left| {
         let message = left.into_message(&way, |message, _| {
             *message.downcast().expect("it waits as the type that it was offered as")
         });
@@ -196,7 +215,8 @@ pub(crate) fn spread_told<M: Send + 'static>(
             report if report.recipients() == 0 && way.is_discarded() => SendError::Discarded(message),
             _ => SendError::Closed(message),
         }
-    })
+    });
+    (way.report(), done)
 }
 
 impl<'a> SendOp<'a> {
@@ -435,6 +455,24 @@ impl<M: Send + 'static> ActorRef<M> {
         settled(&way, left, |message, _| *message.downcast().expect("one type all the way"))
     }
 
+    /// As [`forward_counted`](Self::forward_counted); if the recipient spreads the message, the copier makes the copies.
+    /// Returns the number of recipients, too.
+    #[cfg(feature = "remote")]
+    pub(crate) fn forward_copied(
+        &self,
+        message: M,
+        copier: &dyn Copier<M>,
+    ) -> (usize, Result<DeliveryStatus, SendError<M>>) {
+        if let (Target::Foreign(foreign), Some(system)) = (self.target(), self.counting_system()) {
+            if let Some(several) = foreign.recipient.spread().filter(|_| !self.is_closed()) {
+                let spread = |message, delivery: &Delivery<'_, M>| several.spread(message, delivery);
+                let (report, done) = spread_copies(system, message, Some(copier), spread);
+                return (report.recipients(), done);
+            }
+        }
+        (1, self.forward_counted(message))
+    }
+
     /// Sends a message beyond the capacity of the mailbox. A message that an actor refuses after its end counts as
     /// handed back.
     #[cfg(all(feature = "net", not(pointsman_loom)))]
@@ -576,10 +614,9 @@ impl<M: Clone + Send + 'static> Delivery<'_, M> {
     /// Makes one more copy of the message.
     pub(crate) fn copy(&self, message: &M) -> M {
         self.way.offers_copies();
-        let clone = message.clone();
         match self.copier {
-            None => clone,
-            Some(copier) => copier.with_own_ports(clone),
+            None => message.clone(),
+            Some(copier) => copier.copy(message),
         }
     }
 }

@@ -65,10 +65,16 @@ pub(crate) enum EnvelopeKind {
     Identify = 7,
     Identity = 8,
     Fragment = 9,
+    /// A message of which each actor that gets it is to answer: see `asking_each.rs`.
+    AskEach = 10,
+    /// The reply of one of these actors.
+    PartReply = 11,
+    /// One of these actors gives no reply.
+    RefusedPart = 12,
 }
 
 impl EnvelopeKind {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Tell,
         Self::Reply,
         Self::RefusedReply,
@@ -79,16 +85,19 @@ impl EnvelopeKind {
         Self::Identify,
         Self::Identity,
         Self::Fragment,
+        Self::AskEach,
+        Self::PartReply,
+        Self::RefusedPart,
     ];
 
     /// Whether it is a message, which the books count.
     pub(crate) fn is_message(self) -> bool {
-        matches!(self, Self::Tell | Self::Select)
+        matches!(self, Self::Tell | Self::Select | Self::AskEach)
     }
 
     /// Whether an envelope of this kind is cut into fragments if it is large.
     pub(crate) fn may_be_large(self) -> bool {
-        matches!(self, Self::Tell | Self::Reply | Self::Select)
+        matches!(self, Self::Tell | Self::AskEach | Self::Reply | Self::PartReply | Self::Select)
     }
 
     /// Whether an envelope of this kind goes to such a place, with so many tokens.
@@ -96,10 +105,12 @@ impl EnvelopeKind {
         match self {
             // The kind of its message decides.
             Self::Fragment => true,
-            Self::Tell | Self::Leave => matches!(place, Place::Actor { .. }),
+            Self::Tell | Self::AskEach | Self::Leave => matches!(place, Place::Actor { .. }),
             Self::Pill | Self::Kill => matches!(place, Place::Actor { .. }) && tokens == 0,
-            Self::Reply => matches!(place, Place::Port) && tokens > 0,
-            Self::RefusedReply | Self::Identity => matches!(place, Place::Port) && tokens == 1,
+            Self::Reply | Self::PartReply => matches!(place, Place::Port) && tokens > 0,
+            Self::RefusedReply | Self::RefusedPart | Self::Identity => {
+                matches!(place, Place::Port) && tokens == 1
+            }
             Self::Select => matches!(place, Place::Selection { .. }),
             Self::Identify => matches!(place, Place::Selection { .. }) && tokens == 1,
         }
@@ -815,7 +826,7 @@ mod tests {
     fn kinds_flags_and_tokens_that_do_not_belong_together_are_refused() {
         let to_actor = |first: u8| fault(1, &[&[first, 0][..], &actor(b"/a", 1), &[0]].concat());
         assert_eq!(to_actor(0), None);
-        for kind in 10..16 {
+        for kind in 13..16 {
             assert_eq!(to_actor(kind), Some(BatchError::EnvelopeKind { kind }));
         }
         for flags in [2, 3, 4, 8, 15] {
@@ -836,10 +847,10 @@ mod tests {
         for (kind, of, body) in large.into_iter().chain(others).filter(is_sound) {
             let (at, tokens): (usize, &[usize]) = match of {
                 EnvelopeKind::Fragment => continue,
-                EnvelopeKind::Tell | EnvelopeKind::Leave => (0, &[0, 1, 2, 255]),
+                EnvelopeKind::Tell | EnvelopeKind::AskEach | EnvelopeKind::Leave => (0, &[0, 1, 2, 255]),
                 EnvelopeKind::Pill | EnvelopeKind::Kill => (0, &[0]),
-                EnvelopeKind::Reply => (1, &[1, 2, 255]),
-                EnvelopeKind::RefusedReply | EnvelopeKind::Identity => (1, &[1]),
+                EnvelopeKind::Reply | EnvelopeKind::PartReply => (1, &[1, 2, 255]),
+                EnvelopeKind::RefusedReply | EnvelopeKind::RefusedPart | EnvelopeKind::Identity => (1, &[1]),
                 EnvelopeKind::Select => (2, &[0, 1, 2, 255]),
                 EnvelopeKind::Identify => (2, &[1]),
             };

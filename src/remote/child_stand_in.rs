@@ -327,7 +327,8 @@ fn deploy<M: Wire>(
     let uid = request.uid;
     let is_held = if request.is_held { IsHeld::There } else { IsHeld::Here };
     let state = DeploymentState::new(request.suspensions, hub.now());
-    let deployment = Arc::new(Deployment { request: request.clone(), path, stand_in, state, leave: Mutex::new(None) });
+    let deployment =
+        Arc::new(Deployment { request: request.clone(), path, stand_in, state, leave: Mutex::new(None) });
     // Set once: the stand-in has had no turn.
     let _ = of_stand_in.set(deployment.clone());
     if !link.has_ended() {

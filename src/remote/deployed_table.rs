@@ -94,7 +94,8 @@ impl<A: TableActor> DeployedTable<A> {
         let (uid, parent) = (actor.uid(), parent.to_owned());
         let mut deployed = Some(DeployedHere { actor, parent, suspensions, begin, is_leaving: false });
         let mut lists = lock(&self.0);
-        let former = if lists.has_ended { None } else { deployed.take().and_then(|it| lists.by_uid.insert(uid, it)) };
+        let former =
+            if lists.has_ended { None } else { deployed.take().and_then(|it| lists.by_uid.insert(uid, it)) };
         // What is held back ends without the lock.
         drop(lists);
         drop((former, deployed));

@@ -12,6 +12,7 @@ use crate::core::error::SendError;
 use crate::core::recipient::{DeliveryStatus, Leave, OwnRecipient};
 use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::ActorPath;
+use crate::remote::asking_each::asks_each;
 use crate::remote::batch::{EnvelopeKind, Place};
 use crate::remote::codec::EncodeError;
 use crate::remote::control_message::NumberedMessage;
@@ -121,7 +122,8 @@ impl<M: Wire> OwnRecipient<M> for FarRecipient<M> {
             FarLook::Ended => return Err(SendError::Closed(message)),
         }
         let place = Place::Actor { path: &far.path, uid: far.uid, type_id: far.type_id };
-        match encoder::push(link, EnvelopeKind::Tell, place, &far.memory, far.lane, &[], &message) {
+        let kind = if asks_each() { EnvelopeKind::AskEach } else { EnvelopeKind::Tell };
+        match encoder::push(link, kind, place, &far.memory, far.lane, &[], &message) {
             Pushed::Done => Ok(DeliveryStatus::Passed),
             Pushed::Full => Err(SendError::Full(message)),
             Pushed::Closed => Err(SendError::Closed(message)),

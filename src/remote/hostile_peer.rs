@@ -416,7 +416,7 @@ mod tests {
                 1,
                 {
                     let mut bytes = one.clone();
-                    bytes[0] = 10;
+                    bytes[0] = 13;
                     bytes
                 },
                 true,
@@ -831,7 +831,7 @@ mod tests {
                             victim.hub.frame(&peer.name, ChannelKind::Batch, frame);
                         }
                         let is_let_in = source == Source::Linked
-                            && kind == EnvelopeKind::Tell
+                            && matches!(kind, EnvelopeKind::Tell | EnvelopeKind::AskEach)
                             && (path, with_uid) == ("/user/taker", victim.uid);
                         if is_let_in {
                             assert_eq!(victim.taken.recv_timeout(LONG), Ok(number));

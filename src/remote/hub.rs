@@ -358,6 +358,13 @@ impl Hub {
         peer.links.get(&peer.association.peer()?).filter(|link| link.is_active()).cloned()
     }
 
+    /// The names of the nodes that are up.
+    pub(crate) fn active_peers(&self) -> Vec<String> {
+        let inner = lock(&self.inner);
+        let is_up = |peer: &Peer| peer.links.values().any(|link| link.is_active());
+        inner.peers.iter().filter(|(_, peer)| is_up(peer)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Whether this start of the system has or had the UID. References do not tell which of its own they are of: 0.
     pub(crate) fn was_uid(&self, uid: u64) -> bool {
         uid == self.uid() || lock(&self.inner).old_uids.contains(&uid)
@@ -617,7 +624,9 @@ impl Hub {
         reason: DeadLetterReason,
     ) {
         let (text, type_id) = match (envelope.ends(), envelope.place) {
-            (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => (path, type_id),
+            (EnvelopeKind::Tell | EnvelopeKind::AskEach, Place::Actor { path, type_id, .. }) => {
+                (path, type_id)
+            }
             (EnvelopeKind::Select, Place::Selection { text, type_id }) => (text, type_id),
             _ => return,
         };
@@ -844,7 +853,7 @@ impl Hub {
             NumberedMessage::Unanswered(ports) => {
                 for (token, refused) in ports {
                     if let Ok(port) = self.ports.take(token, link.port_owner) {
-                        quietly(|| port.fail(refused.error()));
+                        quietly(|| port.refuse(refused));
                     }
                 }
             }

@@ -174,9 +174,18 @@ impl Lane {
             _ => (Refused::TooLarge, Refused::ReplyTooLarge),
         };
         match (envelope.kind, envelope.place) {
-            (EnvelopeKind::Tell, Place::Actor { path: text, type_id, .. })
+            (EnvelopeKind::Tell | EnvelopeKind::AskEach, Place::Actor { path: text, type_id, .. })
             | (EnvelopeKind::Select, Place::Selection { text, type_id }) => {
                 self.tell_actor(envelope, &Found::Refused(reason), system, decoder, (text, type_id));
+            }
+            (EnvelopeKind::PartReply, Place::Port) => {
+                link.refused.count(reason, 1);
+                let mut tokens = envelope.tokens.iter();
+                let part = tokens.next().map(|token| link.hub.ports.part(token, link.port_owner));
+                if let Some(Ok(Some(part))) = part {
+                    quietly(|| part.refuse(Refused::ReplyTooLarge));
+                }
+                tokens.for_each(|token| link.import(token).refuse(Refused::TooLarge));
             }
             (EnvelopeKind::Reply, Place::Port) => {
                 link.refused.count(reason, 1);
@@ -207,21 +216,26 @@ impl Lane {
             return link.refused.count(DeadLetterReason::NodeGone, 1);
         }
         match (envelope.kind, envelope.place) {
-            (EnvelopeKind::Tell, Place::Actor { path, type_id, .. }) => {
+            (EnvelopeKind::Tell | EnvelopeKind::AskEach, Place::Actor { path, type_id, .. }) => {
                 let found = found.get_or_insert_with(|| self.find(&envelope.place, system));
                 self.tell_actor(envelope, found, system, decoder, (path, type_id));
             }
-            (EnvelopeKind::Reply | EnvelopeKind::Identity, Place::Port) => {
+            (EnvelopeKind::Reply | EnvelopeKind::PartReply | EnvelopeKind::Identity, Place::Port) => {
                 self.complete(envelope, system);
             }
-            (EnvelopeKind::RefusedReply, Place::Port) => {
-                let port =
-                    envelope.tokens.iter().next().map(|token| link.hub.ports.take(token, link.port_owner));
+            (EnvelopeKind::RefusedReply | EnvelopeKind::RefusedPart, Place::Port) => {
+                let ports = &link.hub.ports;
+                let port = envelope.tokens.iter().next().map(|token| match envelope.kind {
+                    EnvelopeKind::RefusedPart => ports.part(token, link.port_owner),
+                    _ => ports.take(token, link.port_owner).map(Some),
+                });
                 match port {
-                    Some(Ok(port)) => {
+                    Some(Ok(Some(port))) => {
                         let refused = decode::<Refused>(envelope.body).unwrap_or(Refused::Undecodable);
-                        quietly(|| port.fail(refused.error()));
+                        quietly(|| port.refuse(refused));
                     }
+                    // A port for one answer waits for another actor's, or for the end of all.
+                    Some(Ok(None)) => {}
                     Some(Err(NoPort::Late)) => link.refused.count(DeadLetterReason::LateReply, 1),
                     Some(Err(NoPort::Forged)) | None => link.refused.count(DeadLetterReason::NotAllowed, 1),
                 }
@@ -269,7 +283,16 @@ impl Lane {
     fn complete(&self, envelope: &Envelope<'_>, system: &Arc<SystemCore>) {
         let link = &self.link;
         let mut tokens = envelope.tokens.iter();
-        let refused = match tokens.next().map(|token| link.hub.ports.take(token, link.port_owner)) {
+        let ports = &link.hub.ports;
+        let take = |token| match envelope.kind {
+            EnvelopeKind::PartReply => match ports.part(token, link.port_owner) {
+                // A port for one answer takes the first one.
+                Ok(None) => ports.take(token, link.port_owner),
+                part => part.and_then(|part| part.ok_or(NoPort::Late)),
+            },
+            _ => ports.take(token, link.port_owner),
+        };
+        let refused = match tokens.next().map(take) {
             Some(Ok(port)) => {
                 let mut refused = None;
                 // The port counts a late reply where this thread has counted last.
@@ -281,7 +304,7 @@ impl Lane {
                 // Ports in a late reply are dropped, which refuses them.
                 tokens.for_each(|token| drop(link.import(token)));
                 match taken {
-                    Some(Err(NoPort::Late)) if envelope.kind == EnvelopeKind::Reply => {
+                    Some(Err(NoPort::Late)) if envelope.kind != EnvelopeKind::Identity => {
                         let _row = system.ledger().for_this_thread();
                         count_late_reply();
                         Some((DeadLetterReason::LateReply, "a reply"))
@@ -309,7 +332,13 @@ impl Lane {
         system.ledger().for_this_thread().received(1);
         let mut tokens = envelope.tokens.iter();
         let reason = match found {
-            Found::Inlet(inlet) => match inlet.deliver(&self.link, decoder, &mut tokens, envelope.body) {
+            Found::Inlet(inlet) => match inlet.deliver(
+                &self.link,
+                decoder,
+                &mut tokens,
+                envelope.body,
+                envelope.kind == EnvelopeKind::AskEach,
+            ) {
                 Ok(None) => return,
                 // It is a dead letter already.
                 Ok(Some(reason)) => return self.link.refused.count(reason, 1),

@@ -35,6 +35,7 @@
 //! - `hub.rs`, `hub_settings.rs`: the associations of a node, and all that comes in.
 //! - `link.rs`, `lane.rs`: the link to one start of a peer, and the actors that handle its batches.
 //! - `far.rs`, `encoder.rs`, `decoder.rs`, `reply_ports.rs`, `refused.rs`: references, messages, and reply ports that cross.
+//! - `asking_each.rs`, `split_ports.rs`: requests that several actors of a group answer.
 //! - `stand_ins.rs`, `stand_in.rs`, `peer_watcher.rs`: how actors are watched and stopped across nodes.
 //! - `deploy.rs`, `factories.rs`, `deploy_message.rs`: actors that nodes make on each other, and how they are asked for.
 //! - `deployment_state.rs`, `deployment.rs`, `deployments.rs`, `early_messages.rs`: the actors that this node makes on others.
@@ -119,6 +120,10 @@ pub(crate) mod far; // references to actors of other nodes
 pub(crate) mod encoder; // a message and the references in it, to bytes
 #[cfg(feature = "remote")]
 pub(crate) mod decoder; // the same, from bytes
+#[cfg(feature = "remote")]
+pub(crate) mod asking_each; // requests of which each actor of a group answers
+#[cfg(feature = "remote")]
+pub(crate) mod split_ports; // the ports of such a request, among its copies
 #[cfg(feature = "remote")]
 pub(crate) mod refused; // why an ask gets no reply, as it is written
 #[cfg(feature = "remote")]

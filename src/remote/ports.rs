@@ -24,6 +24,14 @@ const GENERATION_MAX: u64 = (1 << (64 - INDEX_BITS)) - 1;
 pub(crate) trait Port {
     /// Whether the asker still waits.
     fn is_wanted(&self) -> bool;
+
+    /// Makes a port for one of several answers, if the port was sent for several.
+    fn part(&mut self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// The reason why an answer has no port.
@@ -163,6 +171,22 @@ impl<P: Port> Ports<P> {
         found
     }
 
+    /// Makes a port for one of several answers to a port, which stays. `None` if the port takes one answer.
+    pub(crate) fn part(&self, token: Token, peer: u64) -> Result<Option<P>, NoPort> {
+        let named = self.read(token);
+        let mut held = self.held();
+        let found = match named {
+            None => Err(NoPort::Forged),
+            Some((index, generation)) => held.part(index, generation, peer),
+        };
+        match found {
+            Ok(_) => {}
+            Err(NoPort::Late) => held.counts.late += 1,
+            Err(NoPort::Forged) => held.counts.forged += 1,
+        }
+        found
+    }
+
     /// Takes a port back whose token was not sent.
     pub(crate) fn withdraw(&self, token: Token) -> Option<P> {
         let (index, generation) = self.read(token)?;
@@ -229,6 +253,17 @@ impl<P: Port> Ports<P> {
         let index = (place & ((1 << INDEX_BITS) - 1)) as u32;
         let generation = place >> INDEX_BITS;
         (self.token(index, generation) == token).then_some((index, generation))
+    }
+}
+
+impl<P: Port> Slots<P> {
+    fn part(&mut self, index: u32, generation: u64, peer: u64) -> Result<Option<P>, NoPort> {
+        let slot = self.all.get_mut(index as usize).ok_or(NoPort::Forged)?;
+        match &mut slot.entry {
+            Some(entry) if slot.generation == generation && entry.peer != peer => Err(NoPort::Forged),
+            Some(entry) if slot.generation == generation => Ok(entry.port.part()),
+            _ => Err(NoPort::Late),
+        }
     }
 }
 
@@ -300,6 +335,10 @@ mod tests {
         fn is_wanted(&self) -> bool {
             self.1.load(Ordering::Relaxed)
         }
+
+        fn part(&mut self) -> Option<Self> {
+            (self.0 >= 100).then(|| Self::new(self.0 + 1))
+        }
     }
 
     fn export(ports: &Ports<Ask>, number: u32, peer: u64) -> Token {
@@ -325,6 +364,18 @@ mod tests {
         assert_eq!(number(ports.take(one, 7)), Err(NoPort::Late));
         assert_eq!((ports.is_wanted(one), ports.is_wanted(next)), (false, true));
         assert_eq!(ports.counts(), PortCounts { pending: 2, late: 2, forged: 1 });
+    }
+
+    #[test]
+    fn a_port_for_several_answers_stays_until_it_is_taken() {
+        let ports = Ports::new(10);
+        let (several, one) = (export(&ports, 100, 7), export(&ports, 1, 7));
+        let part = |token, peer| ports.part(token, peer).map(|part| part.map(|Ask(number, _)| number));
+        assert_eq!((part(several, 7), part(several, 7)), (Ok(Some(101)), Ok(Some(101))));
+        assert_eq!((part(several, 8), part([3; TOKEN_LEN], 7)), (Err(NoPort::Forged), Err(NoPort::Forged)));
+        assert_eq!((part(one, 7), number(ports.take(one, 7))), (Ok(None), Ok(1)));
+        assert_eq!((number(ports.take(several, 7)), part(several, 7)), (Ok(100), Err(NoPort::Late)));
+        assert_eq!(ports.counts(), PortCounts { pending: 0, late: 1, forged: 2 });
     }
 
     /// A token of another slot, of another generation, of another table, and each of its bits.

@@ -28,6 +28,8 @@ pub(crate) enum Refused {
     TooLarge,
     Incomplete,
     ReplyIncomplete,
+    /// The parts of the port have brought all answers.
+    Parted,
 }
 
 per_thread! {
@@ -85,7 +87,8 @@ impl Refused {
         let no_reply = |cause| AskError::NoReply { cause, target: None };
         match self {
             Self::Failed => no_reply(NoReplyCause::Failed),
-            Self::Ignored => no_reply(NoReplyCause::Ignored),
+            // Without parts there is no answer.
+            Self::Ignored | Self::Parted => no_reply(NoReplyCause::Ignored),
             Self::Unread => no_reply(NoReplyCause::Unread),
             Self::Stopped => AskError::refused_for(DeadLetterReason::Stopped),
             Self::Full => AskError::refused_for(DeadLetterReason::Full),

@@ -13,6 +13,7 @@ use crate::remote::hub::Hub;
 use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::refused::refusing;
+use crate::remote::split_ports::forward_to_each;
 use crate::remote::wire::{NAME_MAX, Wire, is_name, wire_id};
 use crate::util::debug_by_display::debug_by_display;
 use crate::util::panic::quietly;
@@ -30,13 +31,14 @@ type Decode = fn(&[u8]) -> Result<Box<dyn Any + Send>, DecodeError>;
 /// A reference to an actor or router here, which takes the bodies of messages of one type.
 pub(crate) trait Inlet {
     /// Decodes a message of the link, which is counted already, and delivers it. Returns the reason if the recipient has refused
-    /// it: it is a dead letter then.
+    /// it: it is a dead letter then. `asks_each`: each actor that gets the message is to answer.
     fn deliver(
         &self,
         link: &Arc<Link>,
         decoder: &mut Decoder,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
+        asks_each: bool,
     ) -> Result<Option<DeadLetterReason>, DecodeError>;
 
     /// Decodes a request of the link to leave a router, and tells the actor. Returns the time that it has.
@@ -62,11 +64,16 @@ impl<M: Wire> Inlet for ActorRef<M> {
         decoder: &mut Decoder,
         tokens: &mut dyn Iterator<Item = Token>,
         body: &[u8],
+        asks_each: bool,
     ) -> Result<Option<DeadLetterReason>, DecodeError> {
         let message = decoder.read::<M>(link, tokens, body)?;
         let mut reason = None;
         // A router runs code of the user, which accounts for the message when it unwinds.
-        quietly(|| match self.forward_counted(message) {
+        let forward = |message| match asks_each {
+            true => forward_to_each(self, message),
+            false => self.forward_counted(message),
+        };
+        quietly(|| match forward(message) {
             Ok(DeliveryStatus::Passed) => {}
             Ok(DeliveryStatus::Handled) => {
                 if let Some(system) = self.system() {

@@ -3,10 +3,14 @@
 //! A port that is sent away stays in this node's table, and a token goes in its place. At the other node a port stands for the
 //! token: its reply goes back in an envelope, and if it is dropped, a refusal does. So an answer goes back on the way that the
 //! right to answer has come.
+//!
+//! A port of a request of which [each actor](crate::remote::asking_each) of a group is to answer may be split there. The
+//! answer of each part goes back by itself, and the end of the last part ends the port.
 
 use crate::ask::error::{AskError, Outcome, RefusedBy};
 use crate::ask::reply::{AnsweredBy, Call, ReplyDestination, ReplyTo, Request};
 use crate::core::dead_letter::{DeadLetterReason, nowhere};
+use crate::remote::asking_each::asks_each;
 use crate::remote::batch::{EnvelopeKind, Place, Token};
 use crate::remote::codec::EncodeError;
 use crate::remote::decoder::{self, Decoder};
@@ -15,14 +19,23 @@ use crate::remote::link::Link;
 use crate::remote::ports::Port;
 use crate::remote::refused::Refused;
 use crate::remote::resolving::Identity;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock, per_thread};
 use crate::util::panic::drop_guarded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cell::RefCell;
 use std::sync::Arc;
 
+/// The most answers to a port that was sent for several.
+const PARTS_MAX: u32 = 1 << 20;
+
 /// A reply port of this node whose token was sent to a peer.
-pub(crate) struct ExportedPort(Box<dyn AnyPort>);
+pub(crate) struct ExportedPort {
+    port: Box<dyn AnyPort>,
+    /// The answers so far, if the port was sent for several.
+    parts: Option<u32>,
+}
 
 trait AnyPort: Send {
     fn is_wanted(&self) -> bool;
@@ -34,6 +47,9 @@ trait AnyPort: Send {
         body: &[u8],
     ) -> Option<(DeadLetterReason, &'static str)>;
     fn fail(self: Box<Self>, error: AskError);
+    /// Makes a port for one of several answers, if there can be several.
+    fn part(&self) -> Option<Box<dyn AnyPort>>;
+    fn end_parts(self: Box<Self>);
 }
 
 impl<R: DeserializeOwned + Send + 'static> AnyPort for ReplyTo<R> {
@@ -61,11 +77,19 @@ impl<R: DeserializeOwned + Send + 'static> AnyPort for ReplyTo<R> {
     fn fail(self: Box<Self>, error: AskError) {
         ReplyTo::fail(*self, error);
     }
+
+    fn part(&self) -> Option<Box<dyn AnyPort>> {
+        ReplyTo::part(self).map(|part| Box::new(part) as _)
+    }
+
+    fn end_parts(self: Box<Self>) {
+        ReplyTo::end_parts(*self);
+    }
 }
 
 impl ExportedPort {
     pub(crate) fn new<R: DeserializeOwned + Send + 'static>(port: ReplyTo<R>) -> Self {
-        Self(Box::new(port))
+        Self { port: Box::new(port), parts: asks_each().then_some(0) }
     }
 
     pub(crate) fn reply(
@@ -74,17 +98,32 @@ impl ExportedPort {
         mut tokens: impl Iterator<Item = Token>,
         body: &[u8],
     ) -> Option<(DeadLetterReason, &'static str)> {
-        self.0.reply(link, &mut tokens, body)
+        self.port.reply(link, &mut tokens, body)
     }
 
     pub(crate) fn fail(self, error: AskError) {
-        self.0.fail(error);
+        self.port.fail(error);
+    }
+
+    /// Ends the port for a reason that the peer has told.
+    pub(crate) fn refuse(self, refused: Refused) {
+        match (refused, self.parts) {
+            (Refused::Parted, Some(1..)) => self.port.end_parts(),
+            _ => self.port.fail(refused.error()),
+        }
     }
 }
 
 impl Port for ExportedPort {
     fn is_wanted(&self) -> bool {
-        self.0.is_wanted()
+        self.port.is_wanted()
+    }
+
+    fn part(&mut self) -> Option<Self> {
+        let parts = self.parts.as_mut().filter(|parts| **parts < PARTS_MAX)?;
+        let port = self.port.part()?;
+        *parts += 1;
+        Some(Self { port, parts: None })
     }
 }
 
@@ -106,7 +145,7 @@ impl ImportedPort {
         self.is_wanted.load(Ordering::Relaxed) && !self.link.has_ended()
     }
 
-    fn send<T: Serialize>(&mut self, kind: EnvelopeKind, body: &T) -> Pushed {
+    fn send<T: Serialize>(&self, kind: EnvelopeKind, body: &T) -> Pushed {
         let lane = self.link.lane_of_port(&self.token);
         let memory = self.link.port_memory(lane);
         encoder::push(&self.link, kind, Place::Port, memory, lane, &[self.token], body)
@@ -153,7 +192,46 @@ impl ImportedPort {
         self.tell_refused(refused);
     }
 
-    fn tell_refused(&mut self, refused: Refused) {
+    /// Answers one part of the port. Returns whether there was no room for the answer.
+    fn answer_part<R: Serialize>(&self, outcome: Outcome<R>) -> bool {
+        let pushed = match &outcome {
+            Ok(reply) => self.send(EnvelopeKind::PartReply, reply),
+            Err(error) => self.send(EnvelopeKind::RefusedPart, &Refused::of(error)),
+        };
+        let refused = match pushed {
+            Pushed::Done => return false,
+            Pushed::Closed => {
+                self.part_lost(&outcome, DeadLetterReason::NodeGone);
+                return false;
+            }
+            Pushed::Full => {
+                self.part_lost(&outcome, DeadLetterReason::LinkFull);
+                return true;
+            }
+            Pushed::Unfit(EncodeError::TooLarge { .. }) => Refused::ReplyTooLarge,
+            Pushed::Unfit(_) => Refused::Unsendable,
+        };
+        matches!(self.send(EnvelopeKind::RefusedPart, &refused), Pushed::Full)
+    }
+
+    fn part_lost<R>(&self, outcome: &Outcome<R>, reason: DeadLetterReason) {
+        if outcome.is_ok() {
+            self.reply_lost::<R>(reason);
+        }
+    }
+
+    /// Ends a port all of whose parts are answered. For `lost` of them there was no room.
+    fn end_parts(&mut self, lost: usize) {
+        self.is_answered = true;
+        let tell_lost = || matches!(self.send(EnvelopeKind::RefusedPart, &Refused::LinkFull), Pushed::Full);
+        if (0..lost).any(|_| tell_lost()) {
+            // One refusal stands for the rest.
+            return self.link.refuse_later(self.token, Refused::LinkFull);
+        }
+        self.tell_refused(Refused::Parted);
+    }
+
+    fn tell_refused(&self, refused: Refused) {
         if let Pushed::Full = self.send(EnvelopeKind::RefusedReply, &refused) {
             self.link.refuse_later(self.token, refused);
         }
@@ -169,21 +247,127 @@ impl Drop for ImportedPort {
     }
 }
 
-/// The destination of a reply port that came from a peer.
-struct RemotePort(crate::sync::Mutex<Option<ImportedPort>>);
+/// A port that came from a peer and was split. The end of the last part drops it, which ends the port.
+struct SplitPort {
+    port: ImportedPort,
+    /// The answers for which there was no room.
+    lost: AtomicUsize,
+}
 
-impl<R: Serialize + Send> ReplyDestination<R> for RemotePort {
+impl Drop for SplitPort {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; the count of the parts orders it.
+        let lost = self.lost.load(Ordering::Relaxed);
+        self.port.end_parts(lost);
+    }
+}
+
+per_thread! {
+    /// The ports that are split while a message of a peer is passed on.
+    static NOTED: RefCell<Option<Vec<Arc<SplitPort>>>> = RefCell::new(None);
+}
+
+/// Notes which ports this thread splits, until it is dropped or [used](Self::refuse).
+pub(crate) struct SplitNotes {
+    outer: Option<Vec<Arc<SplitPort>>>,
+}
+
+impl SplitNotes {
+    pub(crate) fn begin() -> Self {
+        Self { outer: NOTED.try_with(|noted| noted.replace(Some(Vec::new()))).unwrap_or(None) }
+    }
+
+    /// Ends so many answers of each port without a reply: their recipients have refused their copies.
+    pub(crate) fn refuse(self, count: usize) {
+        let noted = NOTED.try_with(|noted| noted.borrow_mut().take()).ok().flatten().unwrap_or_default();
+        for split in noted {
+            (0..count).for_each(|_| split.refuse_part(Refused::Stopped));
+        }
+    }
+
+    fn note(split: &Arc<SplitPort>) {
+        let _ = NOTED.try_with(|noted| {
+            if let Some(noted) = &mut *noted.borrow_mut() {
+                if !noted.iter().any(|known| Arc::ptr_eq(known, split)) {
+                    noted.push(split.clone());
+                }
+            }
+        });
+    }
+}
+
+impl Drop for SplitNotes {
+    fn drop(&mut self) {
+        let noted = NOTED.try_with(|noted| noted.replace(self.outer.take()));
+        // Without the borrow: the end of a port is sent by its drop.
+        drop(noted);
+    }
+}
+
+impl SplitPort {
+    fn refuse_part(&self, refused: Refused) {
+        if matches!(self.port.send(EnvelopeKind::RefusedPart, &refused), Pushed::Full) {
+            self.note_lost();
+        }
+    }
+
+    fn note_lost(&self) {
+        // Ordering: Relaxed; see the drop.
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The share of a reply port that came from a peer.
+enum Held {
+    Whole(ImportedPort),
+    Part(Arc<SplitPort>),
+    /// It is answered.
+    Over,
+}
+
+/// The destination of a reply port that came from a peer, or of a part of one.
+struct RemotePort(Mutex<Held>);
+
+impl<R: Serialize + Send + 'static> ReplyDestination<R> for RemotePort {
     fn take(&self, outcome: Outcome<R>, _: AnsweredBy<'_>) -> Result<(), Outcome<R>> {
-        let Some(port) = crate::sync::lock(&self.0).take() else { return Err(outcome) };
-        match outcome {
-            Ok(reply) => port.answer(&reply),
-            Err(error) => port.refuse(Refused::of(&error)),
+        let held = std::mem::replace(&mut *lock(&self.0), Held::Over);
+        match (held, outcome) {
+            (Held::Whole(port), Ok(reply)) => port.answer(&reply),
+            (Held::Whole(port), Err(error)) => port.refuse(Refused::of(&error)),
+            (Held::Part(split), outcome) => {
+                if split.port.answer_part(outcome) {
+                    split.note_lost();
+                }
+            }
+            (Held::Over, outcome) => return Err(outcome),
         }
         Ok(())
     }
 
     fn wanted(&self) -> bool {
-        crate::sync::lock(&self.0).as_ref().is_some_and(ImportedPort::is_wanted)
+        match &*lock(&self.0) {
+            Held::Whole(port) => port.is_wanted(),
+            Held::Part(split) => split.port.is_wanted(),
+            Held::Over => false,
+        }
+    }
+
+    fn part(&self) -> Option<ReplyTo<R>> {
+        let mut held = lock(&self.0);
+        let split = match std::mem::replace(&mut *held, Held::Over) {
+            Held::Whole(port) => Arc::new(SplitPort { port, lost: AtomicUsize::new(0) }),
+            Held::Part(split) => split,
+            Held::Over => return None,
+        };
+        *held = Held::Part(split.clone());
+        SplitNotes::note(&split);
+        Some(ReplyTo::to_own_sink(RemotePort(Mutex::new(Held::Part(split)))))
+    }
+
+    fn end_parts(&self) {
+        // The drop of a part tells of the end; a port that was not split is refused by its drop.
+        let held = std::mem::replace(&mut *lock(&self.0), Held::Over);
+        drop(held);
     }
 }
 
@@ -196,7 +380,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Serialize for ReplyTo<R> 
 impl<'de, R: Serialize + DeserializeOwned + Send + 'static> Deserialize<'de> for ReplyTo<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let port = decoder::read_port(deserializer)?;
-        Ok(ReplyTo::to_own_sink(RemotePort(crate::sync::Mutex::new(Some(port)))))
+        Ok(ReplyTo::to_own_sink(RemotePort(Mutex::new(Held::Whole(port)))))
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::ask::ask;
 use crate::ask::ask::Ask;
 use crate::ask::ask_clock::AskClock;
-use crate::ask::error::{AskError, RefusedBy};
-use crate::ask::reply::ReplyTo;
+use crate::ask::error::{AskError, Outcome, RefusedBy};
+use crate::ask::reply::{AnsweredBy, ReplyDestination, ReplyTo};
 use crate::core::actor_ref::ActorRef;
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::system::SystemRef;
@@ -19,6 +19,7 @@ use crate::remote::outbox::EntryMemory;
 use crate::remote::reply_ports::ExportedPort;
 use crate::remote::wire::{Wire, wire_id};
 use crate::selection::lookup::LookupError;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::debug_by_display::debug_by_display;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -175,6 +176,50 @@ pub(super) fn identify<B: Serialize>(
         if let Some(port) = link.hub.ports.withdraw(token) {
             port.fail(gone);
         }
+    }
+}
+
+/// Asks a node for the reference to the actor at a path. `take` gets the answer, on the thread that brings it; there may be
+/// none, if a message of a link that lives on is lost. `is_wanted` says whether an answer is still of use.
+pub(crate) fn resolve_at<M: Wire>(
+    hub: &Arc<Hub>,
+    node: &str,
+    path: &str,
+    is_wanted: &Arc<AtomicBool>,
+    take: impl Fn(Result<ActorRef<M>, ResolveError>) + Send + Sync + 'static,
+) {
+    let type_id = const { wire_id(M::NAME, M::VERSION) };
+    let place = hub.path_at(node, path);
+    let (hub, node) = (hub.clone(), node.to_owned());
+    let link = hub.link_to(&node);
+    let is_wanted = is_wanted.clone();
+    let taker = Taker { hub, node, path: place, is_wanted, take, message: PhantomData::<fn(M)> };
+    identify(link.as_ref(), path, type_id, &(), ReplyTo::to_own_sink(taker));
+}
+
+/// Takes the answer of the other node.
+struct Taker<M, F> {
+    hub: Arc<Hub>,
+    node: String,
+    path: ActorPath,
+    is_wanted: Arc<AtomicBool>,
+    take: F,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M, F> ReplyDestination<Identity> for Taker<M, F>
+where
+    M: Wire,
+    F: Fn(Result<ActorRef<M>, ResolveError>) + Send + Sync,
+{
+    fn take(&self, outcome: Outcome<Identity>, _: AnsweredBy<'_>) -> Result<(), Outcome<Identity>> {
+        (self.take)(resolved(outcome, &self.hub, self.node.clone(), &self.path, Duration::ZERO));
+        Ok(())
+    }
+
+    fn wanted(&self) -> bool {
+        // Ordering: Relaxed; advice only.
+        self.is_wanted.load(Ordering::Relaxed)
     }
 }
 

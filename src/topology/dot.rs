@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 impl Topology {
     /// Returns the topology as a graph in Graphviz's language: `dot -Tsvg` draws it. Mounted groups are nodes, and an
-    /// entrypoint has a double line. An edge is labelled with the type of message, and is dashed if messages take it
+    /// entrypoint has a double line. A group of other nodes is a block with depth. An edge is labelled with the type of message, and is dashed if messages take it
     /// only if a condition holds.
     ///
     /// ```
@@ -38,6 +38,9 @@ impl Topology {
             let double = if group.is_entrypoint { " [peripheries=2]" } else { "" };
             // Writing to a `String` does not fail.
             let _ = writeln!(dot, "  {}{double};", quoted(&group.name));
+        }
+        for remote in self.remote_entries() {
+            let _ = writeln!(dot, "  {} [shape=box3d];", quoted(remote.name()));
         }
         for group in &groups {
             for (routes, dashed) in [(&group.routes, ""), (&group.conditional_routes, ", style=dashed")] {

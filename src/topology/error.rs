@@ -1,7 +1,7 @@
 //! A topology error says what is wrong with a topology.
 
 use crate::path::actor_path::ActorPath;
-use crate::path::error::NameError;
+use crate::path::error::{NameError, PathError};
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
 
@@ -25,6 +25,27 @@ pub enum TopologyError {
         /// The type of message.
         message_type: &'static str,
     },
+    /// A group of other nodes is declared, and the system is no node.
+    NoNode {
+        /// The name of the group.
+        group: String,
+    },
+    /// A group of other nodes takes a type of message that this node does not know.
+    UnregisteredMessage {
+        /// The name of the group.
+        group: String,
+        /// The type of message.
+        message_type: &'static str,
+    },
+    /// A group cannot be on this node.
+    Node {
+        /// The name of the group.
+        group: String,
+        /// The name of the node.
+        node: String,
+    },
+    /// A group of other nodes cannot have this path there.
+    Path(PathError),
     /// Groups were declared and never mounted.
     Unmounted {
         /// The names of the groups, in the order of their declaration.
@@ -81,6 +102,21 @@ impl fmt::Display for TopologyError {
                 "group {group:?} routes {message_type} to {first:?} and to {second:?} without being able to clone it: \
                  use `route_to`, or keep one of the routes"
             ),
+            Self::NoNode { group } => write!(
+                f,
+                "group {group:?} is one of other nodes, and this system is no node: describe one by `SystemBuilder::node`"
+            ),
+            Self::UnregisteredMessage { group, message_type } => write!(
+                f,
+                "group {group:?} of other nodes takes {message_type}, which this node does not know: register it by \
+                 `Node::message`"
+            ),
+            Self::Node { group, node } => write!(
+                f,
+                "group {group:?} cannot be on node {node:?}: give the name of another node, 1 to 64 ASCII letters, digits, \
+                 '_' and '-'"
+            ),
+            Self::Path(error) => write!(f, "group of other nodes: {error}"),
             Self::Unmounted { groups } => {
                 write!(
                     f,
@@ -125,6 +161,7 @@ impl std::error::Error for TopologyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Name(error) => Some(error),
+            Self::Path(error) => Some(error),
             _ => None,
         }
     }

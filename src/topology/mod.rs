@@ -25,6 +25,9 @@
 //! * `validation.rs` asks the actors about a configuration, and `file_configurer.rs` takes the configuration from a file.
 //! * `subscribe.rs` subscribes an actor to the statuses of all groups.
 //! * `stop.rs` ends the groups, and `pinger.rs` looks whether their actors are alive.
+//! * `remote_group.rs` is a group that other nodes mount. `node_route.rs` and `node_choices.rs` say which nodes get a
+//!   message, `node_table.rs` and `node_search.rs` which nodes there are, and `remote_entry.rs` shows the group to its
+//!   topology.
 //! * `dot.rs` draws the topology, and `error.rs` has the errors.
 
 pub(crate) mod config;
@@ -34,9 +37,20 @@ pub(crate) mod dot;
 pub(crate) mod error;
 pub(crate) mod group_outlets;
 pub(crate) mod member;
+#[cfg(feature = "remote")]
+pub(crate) mod node_choices;
+#[cfg(feature = "remote")]
+pub(crate) mod node_route;
+#[cfg(feature = "remote")]
+pub(crate) mod node_search;
+#[cfg(feature = "remote")]
+pub(crate) mod node_table;
 pub(crate) mod outlet;
 pub(crate) mod pinger;
 pub(crate) mod plan;
+pub(crate) mod remote_entry;
+#[cfg(feature = "remote")]
+pub(crate) mod remote_group;
 pub(crate) mod reply_set;
 pub(crate) mod request;
 pub(crate) mod send;
@@ -55,9 +69,14 @@ pub use crate::topology::error::{ConfigRefusal, TopologyError};
 pub use crate::topology::file_configurer::{ConfigReloaded, FileConfigurer, FileConfigurerError};
 pub use crate::topology::group_outlets::{GroupOutlets, GroupSendError, UnroutedType};
 pub use crate::topology::member::GroupMember;
+#[cfg(feature = "remote")]
+pub use crate::topology::node_route::NodeRoute;
 pub use crate::topology::outlet::Outlet;
 pub use crate::topology::pinger::{PingReport, PingStatus, Pinger, PingerBuilder, PingerError};
 pub use crate::topology::plan::{DeclaredGroup, GroupInfo, Topology};
+pub use crate::topology::remote_entry::RemoteGroupInfo;
+#[cfg(feature = "remote")]
+pub use crate::topology::remote_group::RemoteGroup;
 pub use crate::topology::request::RequestBuilder;
 pub use crate::topology::validation::{ConfiguredActor, UpdateConfig};
 pub use crate::topology::wraps::Wraps;

@@ -8,6 +8,8 @@ use crate::core::dead_letter::DeadLetterReason;
 use crate::core::multi_send::{Copier, Copies, SendOp};
 use crate::core::system::SystemRef;
 use crate::sync::OnceLock;
+#[cfg(feature = "remote")]
+use crate::topology::node_choices::NodeChoices;
 use crate::topology::wraps::{Wraps, taken_back};
 use crate::util::panic::Guarded;
 use std::any::Any;
@@ -74,6 +76,12 @@ pub(crate) trait MessageDestination<M>: Send + Sync {
 
     /// Turns a message back that this port has wrapped.
     fn restore(&self, message: Box<dyn Any + Send>) -> M;
+
+    /// The predicates that choose nodes, if the destination is a group of other nodes.
+    #[cfg(feature = "remote")]
+    fn node_choices(&mut self) -> Option<&mut NodeChoices<M>> {
+        None
+    }
 }
 
 /// A destination is the far end of a route, a group whose messages carry those of type `M`.
@@ -94,7 +102,7 @@ impl<M: Send + 'static, D: Wraps<M> + Send + 'static> MessageDestination<M> for 
             way.refuse_nowhere::<M>(DeadLetterReason::NoActor);
             return Err(message);
         };
-        let inside = copier.map(|copier| Inside { copier, carrier: PhantomData::<fn(D)> });
+        let inside = copier.map(Inside::<M, D>::new);
         let inside = inside.as_ref().map(|inside| inside as &dyn Copier<D>);
         way.delivery(inside).offer(group, D::from(message)).map_err(taken_back)
     }
@@ -105,9 +113,15 @@ impl<M: Send + 'static, D: Wraps<M> + Send + 'static> MessageDestination<M> for 
 }
 
 /// This copier sets copies of a carrier apart by the messages that they carry.
-struct Inside<'a, M, D> {
+pub(crate) struct Inside<'a, M, D> {
     copier: &'a dyn Copier<M>,
     carrier: PhantomData<fn(D)>,
+}
+
+impl<'a, M, D> Inside<'a, M, D> {
+    pub(crate) fn new(copier: &'a dyn Copier<M>) -> Self {
+        Self { copier, carrier: PhantomData }
+    }
 }
 
 impl<M, D: Wraps<M>> Copier<D> for Inside<'_, M, D> {

@@ -12,7 +12,10 @@ use crate::topology::config::{Change, Sections, give};
 use crate::topology::error::TopologyError;
 use crate::topology::group_outlets::{GroupOutlets, RoutedType};
 use crate::topology::member::GroupMember;
-use crate::topology::outlet::{Condition, GroupDestination, MountPoint, Outlet, Route, Routes, Table};
+use crate::topology::outlet::{
+    Condition, GroupDestination, MessageDestination, MountPoint, Outlet, Route, Routes, Table,
+};
+use crate::topology::remote_entry::{RemoteEntry, RemoteGroupInfo};
 use crate::topology::shown_route::Shows;
 use crate::topology::start::StartState;
 use crate::topology::validation::VALIDATION_LIMIT;
@@ -98,6 +101,8 @@ pub(crate) struct Shared {
     pub course: StartState,
     /// How long actors have to validate a configuration.
     validation_limit: Mutex<Duration>,
+    /// The groups of other nodes, in the order of their declaration.
+    remotes: Mutex<Vec<StdArc<dyn RemoteEntry>>>,
 }
 
 /// An entry keeps the data of a declared group.
@@ -149,6 +154,7 @@ impl Topology {
             groups: Mutex::new(Vec::new()),
             course: StartState::new(),
             validation_limit: Mutex::new(VALIDATION_LIMIT),
+            remotes: Mutex::default(),
         };
         Self { shared: StdArc::new(shared) }
     }
@@ -162,7 +168,8 @@ impl Topology {
         check_name(name)?;
         let name: StdArc<str> = name.into();
         let mut groups = lock(&self.shared.groups);
-        if groups.iter().any(|group| group.name == name) {
+        let is_remote = || lock(&self.shared.remotes).iter().any(|remote| *remote.name() == *name);
+        if groups.iter().any(|group| group.name == name) || is_remote() {
             return Err(TopologyError::DuplicateGroup { name: name.to_string() });
         }
         let index = groups.len();
@@ -183,6 +190,31 @@ impl Topology {
         let outlets = GroupOutlets::new(name.clone(), self.shared.system.clone());
         let mount_point = StdArc::new(MountPoint { name, group: OnceLock::new() });
         Ok(DeclaredGroup { topology: self.clone(), index, mount_point, outlets, drafts: Mutex::default() })
+    }
+
+    /// Enters a group of other nodes, which `make` makes of its name.
+    #[cfg(feature = "remote")]
+    pub(crate) fn declare_remote<R: RemoteEntry + 'static>(
+        &self,
+        name: &str,
+        make: impl FnOnce(StdArc<str>) -> StdArc<R>,
+    ) -> Result<StdArc<R>, TopologyError> {
+        check_name(name)?;
+        // In the order of `local`.
+        let groups = lock(&self.shared.groups);
+        let mut remotes = lock(&self.shared.remotes);
+        if groups.iter().any(|group| *group.name == *name)
+            || remotes.iter().any(|remote| remote.name() == name)
+        {
+            return Err(TopologyError::DuplicateGroup { name: name.to_owned() });
+        }
+        let remote = make(name.into());
+        remotes.push(remote.clone());
+        Ok(remote)
+    }
+
+    pub(crate) fn remote_entries(&self) -> Vec<StdArc<dyn RemoteEntry>> {
+        lock(&self.shared.remotes).clone()
     }
 
     pub(crate) fn check_names(&self, sections: &Sections) -> Result<(), TopologyError> {
@@ -284,12 +316,16 @@ impl Topology {
         members.iter().flat_map(|member| member.actors()).collect()
     }
 
-    /// Returns the mounted groups and the routes between them, in the order of the declaration of the groups, and of
-    /// the definition of the routes.
+    /// Returns the mounted groups and the routes between them and to [remote groups](Self::remotes), in the order of the
+    /// declaration of the groups, and of the definition of the routes.
     #[doc(alias = "connections")]
     pub fn locals(&self) -> Vec<GroupInfo> {
         let groups = lock(&self.shared.groups);
-        let is_mounted = |name: &str| groups.iter().any(|group| group.is_mounted() && *group.name == *name);
+        let remotes = self.remote_entries();
+        let is_mounted = |name: &str| {
+            groups.iter().any(|group| group.is_mounted() && *group.name == *name)
+                || remotes.iter().any(|remote| remote.name() == name)
+        };
         let mounted = groups.iter().filter(|group| group.is_mounted());
         let info = |group: &Entry| {
             let routes = group.routes.iter().filter(|route| is_mounted(&route.to));
@@ -306,6 +342,11 @@ impl Topology {
             }
         };
         mounted.map(info).collect()
+    }
+
+    /// Returns the groups of other nodes (feature `remote`), in the order of their declaration.
+    pub fn remotes(&self) -> Vec<RemoteGroupInfo> {
+        self.remote_entries().iter().map(|entry| entry.info()).collect()
     }
 
     fn change<R>(&self, index: usize, change: impl FnOnce(&mut Entry) -> R) -> R {
@@ -525,39 +566,53 @@ impl<D: Send + 'static> DeclaredGroup<D> {
         M: Send + 'static,
         E: Wraps<M> + Send + 'static,
     {
-        let entry = RouteEntry {
-            to: to.mount_point.name.clone(),
-            message_type: std::any::type_name::<M>(),
-            is_conditional: when.is_some(),
-        };
+        let is_conditional = when.is_some();
         // A refused condition stays here: it is the user's, and is dropped without the lock.
         let mut when = when;
+        let destination =
+            || -> Box<dyn MessageDestination<M>> { Box::new(GroupDestination::new(to.mount_point.clone())) };
+        self.add_destination(&to.mount_point.name, is_conditional, clone, destination, |route| {
+            match when.take() {
+                Some(when) => route.conditions.push(when),
+                None => route.always = true,
+            }
+        })
+    }
+
+    /// Adds to the route to a group, which gets this destination if the route is new.
+    pub(crate) fn add_destination<M: Send + 'static>(
+        &self,
+        to: &StdArc<str>,
+        is_conditional: bool,
+        clone: Option<fn(&M) -> M>,
+        destination: impl FnOnce() -> Box<dyn MessageDestination<M>>,
+        add: impl FnOnce(&mut Route<M>),
+    ) -> Result<(), TopologyError> {
+        let message_type = std::any::type_name::<M>();
+        let entry = RouteEntry { to: to.clone(), message_type, is_conditional };
         let added = self.with_draft(|draft: &mut Draft<M>| {
             let routes = &mut draft.routes;
             routes.clone = routes.clone.or(clone);
-            let index = match routes.list.iter().position(|route| route.to == to.mount_point.name) {
+            let index = match routes.list.iter().position(|route| route.to == *to) {
                 Some(index) => index,
                 None => {
                     if let (Some(first), None) = (routes.list.first(), routes.clone) {
                         return Err(TopologyError::SecondRoute {
                             group: self.name().to_owned(),
-                            to: [first.to.to_string(), to.name().to_owned()],
-                            message_type: std::any::type_name::<M>(),
+                            to: [first.to.to_string(), to.to_string()],
+                            message_type,
                         });
                     }
                     routes.list.push(Route {
-                        to: to.mount_point.name.clone(),
+                        to: to.clone(),
                         conditions: Vec::new(),
                         always: false,
-                        port: Box::new(GroupDestination::new(to.mount_point.clone())),
+                        port: destination(),
                     });
                     routes.list.len() - 1
                 }
             };
-            match when.take() {
-                Some(when) => routes.list[index].conditions.push(when),
-                None => routes.list[index].always = true,
-            }
+            add(&mut routes.list[index]);
             Ok(())
         });
         added?;

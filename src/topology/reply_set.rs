@@ -105,6 +105,27 @@ impl<R: Send + 'static> ReplySet<R> {
         ReplyTo::to_own_sink(ReplySetPort(self.clone()))
     }
 
+    /// Issues a token for one of several answers to another token, which counts for the sender as none.
+    #[cfg(feature = "remote")]
+    fn issue_part(self: &StdArc<Self>) -> ReplyTo<R> {
+        lock(&self.state).open += 1;
+        ReplyTo::to_own_sink(ReplySetPort(self.clone()))
+    }
+
+    /// Resolves a token whose answers have come by its parts.
+    #[cfg(feature = "remote")]
+    fn end_parts(&self) {
+        let ended = {
+            let mut state = lock(&self.state);
+            state.open -= 1;
+            state.take_if_over()
+        };
+        if let Some(ended) = ended {
+            // There is no reply, so there is nothing to hand back.
+            let _ = ended.tell();
+        }
+    }
+
     /// Resolves a token, and hands back a reply that comes too late.
     fn resolve(&self, outcome: Outcome<R>) -> Result<(), Outcome<R>> {
         let mut late = None;
@@ -243,5 +264,15 @@ impl<R: Send + 'static> ReplyDestination<R> for ReplySetPort<R> {
 
     fn another(&self) -> Option<ReplyTo<R>> {
         Some(self.0.issue())
+    }
+
+    #[cfg(feature = "remote")]
+    fn part(&self) -> Option<ReplyTo<R>> {
+        Some(self.0.issue_part())
+    }
+
+    #[cfg(feature = "remote")]
+    fn end_parts(&self) {
+        self.0.end_parts();
     }
 }

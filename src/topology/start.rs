@@ -105,6 +105,7 @@ impl Topology {
         }
         let starting = Starting::begin(self.shared())?;
         self.check_names(sections)?;
+        self.remote_entries().iter().for_each(|remote| remote.begin_search());
         self.give_to_entrypoints()?;
         let first = self.first_configuration(sections)?;
         let configuring = Configuring::behind_others(self.shared())?;

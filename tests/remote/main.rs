@@ -22,5 +22,7 @@ mod routers;
 mod same_pool;
 mod statistics;
 mod third;
+#[cfg(feature = "macros")]
+mod topologies;
 mod upgrades;
 mod watch;
