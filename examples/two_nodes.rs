@@ -1,5 +1,6 @@
-//! Two nodes: n1 finds an actor of n2 by its path, asks it, watches it, and sends to it through a group. At the end both nodes
-//! show their books: each balances alone, and what n1 has shipped, n2 has received.
+//! Two nodes: n1 finds an actor of n2 by its path, asks it, watches it, and sends to it through a group. Then n1 makes a pool, two
+//! of whose routees n2 makes. At the end both nodes show their books: each balances alone, and what n1 has shipped, n2 has
+//! received.
 //!
 //! Two processes over a server of NATS on this machine (`nats-server`, a Debian package):
 //!
@@ -14,7 +15,7 @@
 
 use pointsman::events::Subscription;
 use pointsman::prelude::*;
-use pointsman::remote::{Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, Wire};
+use pointsman::remote::{Deploy, Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, Wire};
 use pointsman::{Ledger, Terminated};
 use pointsman_nats::Nats;
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const SERVER: &str = "nats://127.0.0.1:4222";
 const USAGE: &str = "usage: two_nodes [--in-process | n1 [--server URL] | n2 [--server URL]]";
-/// The notes that n1 sends to the worker, and through the group.
+/// The notes that n1 sends to the worker, through the group, and through the pool.
 const NOTES: u64 = 10_000;
 const NOTES_BY_PATH: u64 = 1_000;
+const NOTES_BY_POOL: u64 = 1_000;
+/// The routees of the pool: in turn, one on n1 and one on n2.
+const ROUTEES: usize = 4;
 
 #[derive(Serialize, Deserialize)]
 struct Count {
@@ -78,6 +82,16 @@ impl Actor for Worker {
     }
 }
 
+/// For the pool: a node makes workers for another one by this name, from no arguments.
+impl Deploy for Worker {
+    const FACTORY: &'static str = "demo.Worker";
+    type Args = ();
+
+    fn deploy((): &(), _: &mut Context<Work>) -> Result<Self, Failure> {
+        Ok(Self::default())
+    }
+}
+
 /// Watches a worker of the other node, and ends with it.
 struct Watcher {
     target: ActorRef<Work>,
@@ -107,6 +121,8 @@ struct Found {
     words: usize,
     /// The notes of the worker, and of the clerk.
     totals: [u64; 2],
+    /// The notes of each routee of the pool.
+    shares: Vec<u64>,
 }
 
 /// A system that is a node, and tells when its server is not there.
@@ -116,8 +132,8 @@ struct Running {
 }
 
 fn start(name: &'static str, engine: impl Engine) -> Result<Running, Box<dyn Error>> {
-    let policy = Policy::closed().allow_path("/user/*");
-    let node = Node::new(name).engine(engine).message::<Work>().policy(policy);
+    let policy = Policy::closed().allow_path("/user/*").allow_factory(Worker::FACTORY, ["n1"]);
+    let node = Node::new(name).engine(engine).message::<Work>().factory::<Worker>().policy(policy);
     let system = System::builder("demo").node(node).build()?;
     let told = system.events().on(move |event: &NodeEvent| {
         if let NodeEvent::EngineDown { why } = event {
@@ -163,6 +179,8 @@ fn work(system: &System) -> Result<Found, Box<dyn Error>> {
     }
     println!("n1: the worker has {} notes, and the clerk {}", totals[0], totals[1]);
 
+    let shares = share_notes(system)?;
+
     // Watched from here: the notice comes behind all that the actor has sent.
     let target = far.clone();
     let watcher = system.spawn(move || Watcher { target: target.clone() })?;
@@ -170,7 +188,25 @@ fn work(system: &System) -> Result<Found, Box<dyn Error>> {
         group.tell(Work::Finish);
     }
     watcher.when_ended().wait()?;
-    Ok(Found { words, totals })
+    Ok(Found { words, totals, shares })
+}
+
+/// Sends notes through a pool over both nodes. Returns how many each routee has got.
+fn share_notes(system: &System) -> Result<Vec<u64>, Box<dyn Error>> {
+    let pool = system.router("pool").deployable_pool::<Worker>(ROUTEES, ()).on_nodes(["n1", "n2"]).spawn()?;
+    for number in 0..NOTES_BY_POOL {
+        pool.tell(Work::Note(format!("note {number} by pool")));
+    }
+    let mut shares = Vec::new();
+    for routee in pool.routees()? {
+        let notes = routee.ask(Total).within(PATIENCE).wait()?;
+        println!("n1: {} has {notes} notes", routee.path());
+        shares.push(notes);
+    }
+    // Routees of both nodes handle what they have, and end.
+    pool.drain()?;
+    pool.when_ended().wait()?;
+    Ok(shares)
 }
 
 /// The books of a node that has ended.
@@ -252,12 +288,13 @@ mod tests {
     fn n1_gets_its_answers_and_the_books_of_both_nodes_are_exact() {
         let (found, [first, second]) = in_process().expect("both nodes run here");
         let by_path = NOTES_BY_PATH / 2;
-        assert_eq!(found, Found { words: 6, totals: [NOTES + by_path, by_path] });
+        let shares = vec![NOTES_BY_POOL / 4; ROUTEES];
+        assert_eq!(found, Found { words: 6, totals: [NOTES + by_path, by_path], shares });
         for books in [&first, &second] {
             books.show().expect("the books are exact");
         }
-        // A count, the notes, two totals and two ends.
-        let messages = 1 + NOTES + NOTES_BY_PATH + 2 + 2;
+        // A count, the notes, two totals and two ends; of the pool, the notes and the totals of the routees of n2.
+        let messages = 1 + NOTES + NOTES_BY_PATH + 2 + 2 + NOTES_BY_POOL / 2 + 2;
         assert_eq!((first.ledger.shipped, second.ledger.received), (messages, messages));
         assert_eq!(first.links[0].shipped, second.links[0].received);
     }

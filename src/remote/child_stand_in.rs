@@ -346,9 +346,11 @@ struct DeployedElsewhere {
     far: Arc<Far>,
     /// Set before the first turn.
     deployment: Arc<OnceLock<Arc<Deployment>>>,
-    /// Sends the request to leave a router, or returns it if there is no room.
-    send_leave: fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>,
+    send_leave: SendLeave,
 }
+
+/// Sends the request to leave a router, or returns it if there is no room.
+type SendLeave = fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
 
 impl Recipe<StandIn> for DeployedElsewhere {
     const IS_STAND_IN: bool = true;
