@@ -10,13 +10,17 @@ mod tests {
     use crate::core::actor_ref::ActorRef;
     use crate::core::dead_letter::DeadLetterReason;
     use crate::dispatch::dispatcher::Dispatcher;
+    use crate::failure::Failure;
     use crate::prelude::System;
     use crate::remote::association::{Greeting, PROTOCOL};
     use crate::remote::batch::{Batch, BatchWriter, EnvelopeKind, Place, Token};
     use crate::remote::codec::decode;
     use crate::remote::control_message::{ControlMessage, Hello, LaneReceipt, NumberedMessage};
     use crate::remote::credit::Receipt;
-    use crate::remote::deploy_message::{DeployRequest, Parent, ParentVerdict};
+    use crate::remote::deploy::Deploy;
+    use crate::remote::deploy_message::{
+        DeployRequest, FailureText, Parent, ParentVerdict, REQUEST_MAX, physical_path,
+    };
     use crate::remote::encoder::WireRef;
     use crate::remote::engine::{
         Channel, ChannelKind, Engine, EngineError, Fabric, Identity, Inbound, NotNow,
@@ -130,6 +134,10 @@ mod tests {
 
     impl Victim {
         fn new(limits: Limits) -> Self {
+            Self::with(limits, |node| node)
+        }
+
+        fn with(limits: Limits, change: impl FnOnce(Node) -> Node) -> Self {
             let (kept, clock) = (Kept::default(), ManualClock::new());
             let node =
                 Node::new("n1").engine(kept.clone()).message::<u64>().message::<Deep>().message::<Units>();
@@ -137,7 +145,7 @@ mod tests {
             let node = node.policy(Policy::closed()).limits(limits).lanes(2.try_into().expect("not 0"));
             let dispatcher = Dispatcher::work_stealing().threads(WORKERS);
             let builder = System::builder("demo").clock(clock.clone()).dispatcher("default", dispatcher);
-            let system = builder.node(node).build().expect("a sound node");
+            let system = builder.node(change(node)).build().expect("a sound node");
             let hub = system.core().hub().expect("it is a node").clone();
             let (sender, taken) = channel();
             let taker = system.actor("taker").spawn(move || Taker(sender.clone())).expect("the name is free");
@@ -699,6 +707,211 @@ mod tests {
         });
         assert_eq!(of_other, [("/user/c".to_owned(), Some(true))]);
     }
+
+    /// An actor that peers may make.
+    struct Made;
+
+    impl Actor for Made {
+        type Message = u64;
+        fn receive(&mut self, _: u64, _: &mut Context<u64>) -> HandlerResult {
+            Ok(())
+        }
+    }
+
+    impl Deploy for Made {
+        const FACTORY: &'static str = "test.Factory";
+        type Args = Vec<u8>;
+        fn deploy(_: &Vec<u8>, _: &mut Context<u64>) -> Result<Self, Failure> {
+            Ok(Self)
+        }
+    }
+
+    /// A linked peer that makes actors.
+    struct Deployer {
+        peer: Peer,
+        number: u64,
+    }
+
+    impl Deployer {
+        fn new(victim: &Victim, name: &str, uid: u64) -> Self {
+            Self { peer: Peer::linked(victim, name, uid), number: 0 }
+        }
+
+        fn send(&mut self, message: NumberedMessage) {
+            self.number += 1;
+            self.peer.numbered(self.number, message);
+        }
+
+        /// The answer to a request: whether the actor was made, or why not.
+        fn deploy(&mut self, uid: u32, change: impl FnOnce(&mut DeployRequest)) -> Result<(), String> {
+            let mut asked = request("/user/boss".to_owned(), uid);
+            asked.name = format!("c{uid}");
+            asked.args = vec![0];
+            change(&mut asked);
+            self.peer.answers();
+            self.send(NumberedMessage::Deploy(Box::new(asked)));
+            let answer = |message| match message {
+                ControlMessage::Numbered { message: NumberedMessage::Deployed { .. }, .. } => Some(Ok(())),
+                ControlMessage::Numbered { message: NumberedMessage::DeployRefused { why, .. }, .. } => {
+                    Some(Err(why))
+                }
+                _ => None,
+            };
+            self.peer.answers().into_iter().find_map(answer).expect("it is answered at once")
+        }
+
+        fn verdict(&mut self, uid: u32, verdict: ParentVerdict) {
+            self.send(NumberedMessage::Verdict { uid, verdict });
+        }
+
+        /// The ends that the peer was told of since the last call.
+        fn ends(&self) -> Vec<u32> {
+            let end = |message| match message {
+                ControlMessage::Numbered { message: NumberedMessage::Ended { uid }, .. } => Some(uid),
+                _ => None,
+            };
+            self.peer.answers().into_iter().filter_map(end).collect()
+        }
+    }
+
+    fn lets_deploy(node: Node) -> Node {
+        node.factory::<Made>().policy(Policy::closed().allow_factory(Made::FACTORY, ["n2", "n3"]))
+    }
+
+    /// A change of a request to what is allowed just so, and to what is one beyond.
+    type AtLimit = (&'static str, fn(&mut DeployRequest), fn(&mut DeployRequest));
+
+    #[test]
+    fn requests_for_actors_are_taken_at_each_limit_and_refused_beyond() {
+        let victim = Victim::with(Limits::new(), lets_deploy);
+        let mut peer = Deployer::new(&victim, "n2", 7);
+        // The rest of the path that the actor has here.
+        fn name_to(request: &mut DeployRequest, bytes: usize) {
+            let rest = physical_path("demo", "n2", &request.parent.path, "").len();
+            request.name = "n".repeat(bytes - rest);
+        }
+        fn args_of(request: &mut DeployRequest, bytes: usize) {
+            // A vector has its length before it, of three bytes.
+            request.args = [&[0xfd, 0xdf, 0x03][..], &vec![0; bytes - 3]].concat();
+        }
+        let limits: [AtLimit; 8] = [
+            ("the uid", |request| request.uid = u32::MAX, |request| request.uid = 0),
+            ("the parent's uid", |request| request.parent.uid = u32::MAX, |request| request.parent.uid = 0),
+            (
+                "the parent's path",
+                |request| request.parent.path = "/user/%20/a".to_owned(),
+                |request| request.parent.path = "/user//a".to_owned(),
+            ),
+            ("the length of the path", |request| name_to(request, 1024), |request| name_to(request, 1025)),
+            (
+                "the letters of the name",
+                |request| request.name = "a-b_c.d@e".to_owned(),
+                |request| request.name = "a/b".to_owned(),
+            ),
+            (
+                "the first letter",
+                |request| request.name = "a$".to_owned(),
+                |request| request.name = "$a".to_owned(),
+            ),
+            (
+                "the suspensions",
+                |request| request.suspensions = 1 << 20,
+                |request| request.suspensions = (1 << 20) + 1,
+            ),
+            (
+                "the arguments",
+                |request| args_of(request, REQUEST_MAX),
+                |request| args_of(request, REQUEST_MAX + 1),
+            ),
+        ];
+        let mut refused = 0;
+        for (uid, (what, fitting, beyond)) in (10..).step_by(10).zip(limits) {
+            assert_eq!(peer.deploy(uid, fitting), Ok(()), "{what}");
+            assert!(peer.deploy(uid + 1, beyond).is_err(), "{what}");
+            refused += 1;
+        }
+        let more: [(&str, fn(&mut DeployRequest)); 5] = [
+            ("cannot be read", |request| request.args = vec![1]),
+            ("no factory", |request| request.factory = "test.Factory".to_owned() + "2"),
+            ("nowhere", |request| request.dispatcher = Some("nowhere".to_owned())),
+            ("none of these", |request| request.mailbox = Some("none of these".to_owned())),
+            // Another actor has it.
+            ("c900", |request| request.name = "c900".to_owned()),
+        ];
+        assert_eq!(peer.deploy(900, |_| {}), Ok(()));
+        for (why, change) in more {
+            let answer = peer.deploy(901, change).expect_err(why);
+            assert!(answer.contains(why) || answer.contains("does not allow it"), "{why}: {answer}");
+            refused += 1;
+        }
+        let report = victim.report(&peer.peer);
+        assert_eq!((report.state, report.refused_control), (LinkState::Up, refused));
+        // Nothing is left of what was refused.
+        let boss = victim.system.actor_at("/remote/demo@n2/%2Fuser%2Fboss").expect("it has children");
+        let parents = victim.system.actor_at("/remote/demo@n2").expect("it has children").children();
+        assert_eq!((boss.children().len(), parents.len()), (8, 2));
+    }
+
+    #[test]
+    fn an_actor_that_a_peer_has_made_is_its_own_alone_and_made_once() {
+        let victim = Victim::with(Limits::new().deployed_per_peer(2), lets_deploy);
+        let mut peers = ["n2", "n3", "n4"].map(|name| Deployer::new(&victim, name, 7));
+        let [own, other, third] = &mut peers;
+        assert!(third.deploy(1, |_| {}).expect_err("it is not listed").contains("does not allow it"));
+        assert_eq!(own.deploy(1, |_| {}), Ok(()));
+        let path = "/remote/demo@n2/%2Fuser%2Fboss/c1";
+        let made = victim.system.actor_at(path).expect("it was made");
+        // A repeated request finds its actor.
+        assert_eq!(own.deploy(1, |request| request.name = "again".to_owned()), Ok(()));
+        assert!(made.core().parent.as_ref().is_some_and(|parent| parent.children().len() == 1));
+        // Another peer has no actor of this number.
+        for verdict in [
+            ParentVerdict::Suspend,
+            ParentVerdict::Resume { judged: true },
+            ParentVerdict::Restart { cause: "x".repeat(60_000) },
+            ParentVerdict::Stop,
+        ] {
+            other.verdict(1, verdict);
+        }
+        assert_eq!((other.ends(), made.is_closed()), (vec![1], false));
+        // More is not undone than was done.
+        own.verdict(1, ParentVerdict::Suspend);
+        for _ in 0..3 {
+            own.verdict(1, ParentVerdict::Resume { judged: false });
+        }
+        assert_eq!(victim.report(&own.peer).refused_control, 2);
+        // What was not asked for.
+        let failure = FailureText::of(&Failure::msg("y".repeat(60_000)));
+        own.send(NumberedMessage::Deployed { uid: 5 });
+        own.send(NumberedMessage::DeployRefused { uid: 5, why: "x".repeat(60_000) });
+        own.send(NumberedMessage::Failed { uid: 5, failure });
+        own.send(NumberedMessage::Ended { uid: 5 });
+        // The limit counts those that live.
+        assert_eq!(own.deploy(2, |_| {}), Ok(()));
+        assert!(own.deploy(3, |_| {}).expect_err("it is one too many").contains("deployed-per-peer"));
+        own.verdict(1, ParentVerdict::Stop);
+        let mut ends = Vec::new();
+        wait_until(|| {
+            ends.extend(own.ends());
+            !ends.is_empty()
+        });
+        assert!(ends == [1] && made.is_closed());
+        assert_eq!(own.deploy(3, |_| {}), Ok(()));
+        assert!(peers.iter().all(|peer| victim.report(&peer.peer).state == LinkState::Up));
+    }
+
+    #[test]
+    fn by_default_a_peer_makes_1024_actors_and_no_more() {
+        let victim = Victim::with(Limits::new(), lets_deploy);
+        let mut peer = Deployer::new(&victim, "n2", 7);
+        for uid in 1..=1024 {
+            assert_eq!(peer.deploy(uid, |_| {}), Ok(()), "{uid}");
+        }
+        let refused = peer.deploy(1025, |_| {}).expect_err("it is one too many");
+        assert!(refused.contains("has 1024 actors of this node already"), "{refused}");
+        assert_eq!(Deployer::new(&victim, "n3", 8).deploy(1, |_| {}), Ok(()));
+    }
+
     /// The last lane of a peer is taken, and the one behind it is not.
     #[test]
     fn the_last_lane_is_taken_and_one_beyond_is_malformed() {
@@ -1385,6 +1598,24 @@ mod tests {
             }
         }
 
+        /// Requests for actors, and what is told of actors that were never asked for.
+        fn deployments(&mut self, times: usize) {
+            for at in 0..times as u32 {
+                let mut asked = request(path_of(300, 3), at);
+                asked.args = vec![7; 1000];
+                self.numbered(NumberedMessage::Deploy(Box::new(asked)));
+                self.numbered(NumberedMessage::Deployed { uid: at });
+                self.numbered(NumberedMessage::DeployRefused { uid: at, why: "x".repeat(1000) });
+                let failure = FailureText::of(&Failure::msg("x".repeat(1000)));
+                self.numbered(NumberedMessage::Failed { uid: at, failure });
+                self.numbered(NumberedMessage::Ended { uid: at });
+                for verdict in [ParentVerdict::Suspend, ParentVerdict::Stop] {
+                    self.numbered(NumberedMessage::Verdict { uid: at, verdict });
+                }
+            }
+            self.link_again();
+        }
+
         /// Another one of its own name.
         fn namesakes(&mut self, times: usize) {
             for at in 0..times as u64 {
@@ -1430,6 +1661,7 @@ mod tests {
         ("numbers", |hostile, times| hostile.numbers(times), 2000, 2000),
         ("ends of actors", |hostile, times| hostile.ends(times), 80_000, 1000),
         ("watches", |hostile, times| hostile.watches(times), 21_000, 1000),
+        ("deployments", |hostile, times| hostile.deployments(times), 4000, 500),
         ("namesakes", |hostile, times| hostile.namesakes(times), 5000, 5000),
         ("greetings", |hostile, times| hostile.greetings(times), 1100, 100),
     ];

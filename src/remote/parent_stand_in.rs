@@ -18,8 +18,11 @@ use crate::core::control::Control;
 use crate::failure::Failure;
 use crate::path::canonical_path::check_canonical;
 use crate::remote::control_message::NumberedMessage;
-use crate::remote::deploy_message::{DeployRequest, FailureText, Parent, ParentVerdict, cut, parent_names};
+use crate::remote::deploy_message::{
+    DeployRequest, FailureText, Parent, ParentVerdict, REQUEST_MAX, cut, parent_names, physical_path,
+};
 use crate::remote::factories::{Entry, Factories, NewActor};
+use crate::remote::hub_settings::NodeName;
 use crate::remote::link::Link;
 use crate::remote::policy::Incoming;
 use crate::remote::wire::Wire;
@@ -129,11 +132,16 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
             hub.settings.name.node
         ));
     }
-    let is_path = check_canonical(&parent.path, parent.uid > 0).is_ok() && parent.uid > 0;
-    if uid == 0 || !is_path || suspensions > SUSPENSIONS_MAX {
+    let NodeName { system, node, .. } = &hub.settings.name;
+    let path = physical_path(system, &link.peer, &parent.path, &name);
+    let is_path = parent.uid > 0
+        && check_canonical(&parent.path, true).is_ok()
+        && check_canonical(&path, true).is_ok()
+        && !name.contains('/');
+    if uid == 0 || !is_path || suspensions > SUSPENSIONS_MAX || args.len() > REQUEST_MAX {
         return refuse("the request is malformed".to_owned());
     }
-    let [_, deployer, coded] = parent_names(&hub.settings.name.system, &link.peer, &parent.path);
+    let [_, deployer, coded] = parent_names(system, &link.peer, &parent.path);
     let in_place = link.deployed.parent(&coded, |guardian| {
         if guardian.as_ref().is_none_or(AnyActorRef::is_closed) {
             *guardian = peer_guardian(link, &deployer);
@@ -141,7 +149,7 @@ fn try_deploy(factories: &Factories, link: &Arc<Link>, request: DeployRequest) -
         in_place_of(link, guardian.as_ref()?, &coded, &parent)
     });
     let Some(in_place) = in_place else {
-        return refuse(format!("node {} ends", hub.settings.name.node));
+        return refuse(format!("node {node} ends"));
     };
     let mut plan = Plan::new(Ok(in_place), Some(name));
     plan.dispatcher = dispatcher;

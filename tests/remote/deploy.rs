@@ -5,6 +5,7 @@ use pointsman::prelude::*;
 use pointsman::remote::{Deploy, Limits, Node, Policy};
 use pointsman::settings::Deployment;
 use pointsman::{Directive, SpawnError, Strategy, Terminated};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -59,8 +60,13 @@ impl Deploy for Worker {
     const FACTORY: &'static str = "test.Worker";
     type Args = (String, ActorRef<String>);
     fn deploy((name, to): &Self::Args, _: &mut Context<String>) -> Result<Self, Failure> {
-        if name == "broken" {
-            return Err(Failure::msg("it cannot be made"));
+        // By its number, each attempt of the actor `panics-second`.
+        static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+        match name.as_str() {
+            "broken" => return Err(Failure::msg("it cannot be made")),
+            "panics" => panic!("the factory panics"),
+            "panics-second" if ATTEMPTS.fetch_add(1, Ordering::Relaxed) == 1 => panic!("no second time"),
+            _ => {}
         }
         Ok(Self { name: name.clone(), to: to.clone(), count: 0 })
     }
@@ -454,6 +460,75 @@ fn a_failure_of_the_factory_is_one_of_initialization() {
     stage.deploy("broken");
     stage.notes("Initialization: it cannot be made");
     stage.notes("ended: /remote/demo@n1/%2Fuser%2Fparent/broken, node down: false");
+    stage.end();
+}
+
+#[test]
+fn a_panic_of_the_factory_is_a_failure_too_when_it_makes_and_when_it_restarts() {
+    let stage = Stage::new();
+    *stage.verdict.lock().unwrap() = Directive::Stop;
+    stage.deploy("panics");
+    stage.notes("Initialization: panicked: the factory panics");
+    stage.notes("ended: /remote/demo@n1/%2Fuser%2Fparent/panics, node down: false");
+    *stage.verdict.lock().unwrap() = Directive::Restart;
+    let worker = stage.deploy("panics-second");
+    stage.hears(&format!("panics-second {STARTED}"));
+    worker.tell("fail".to_owned());
+    worker.tell("count".to_owned());
+    stage.notes("Error: told to fail");
+    stage.notes("Initialization: panicked: no second time");
+    stage.hears(&format!("panics-second {STARTED}"));
+    stage.hears("panics-second 1");
+    stage.end();
+}
+
+/// The same factory with other arguments, as of another version of the program.
+struct OldWorker;
+
+impl Actor for OldWorker {
+    type Message = String;
+    fn receive(&mut self, _: String, _: &mut Context<String>) -> HandlerResult {
+        Ok(())
+    }
+}
+
+impl Deploy for OldWorker {
+    const FACTORY: &'static str = Worker::FACTORY;
+    type Args = u8;
+    fn deploy(_: &u8, _: &mut Context<String>) -> Result<Self, Failure> {
+        Ok(Self)
+    }
+}
+
+#[test]
+fn arguments_that_cannot_be_read_are_refused_and_nothing_is_left() {
+    let stage = Stage::new();
+    let old = stage.n1.actor("old").deploy_on::<OldWorker>("n2", 200).expect("it can be sent");
+    wait_until(|| old.is_closed());
+    wait_until(|| stage.n2.actor_at("/remote/demo@n1").is_ok_and(|all| all.children().is_empty()));
+    let link = stage.n2.remote().links().into_iter().next().expect("there is one");
+    assert_eq!(link.refused_control, 1, "{link:?}");
+    stage.end();
+}
+
+/// One child ends while the next one comes, again and again: the actor in the place of their parent ends and comes, too.
+#[test]
+fn the_last_child_of_a_parent_ends_while_the_next_one_comes() {
+    let stage = Stage::new();
+    for _ in 0..200 {
+        let worker = stage.deploy("w");
+        stage.hears(&format!("w {STARTED}"));
+        worker.tell("stop".to_owned());
+        let next = stage.deploy("v");
+        next.tell("stop".to_owned());
+        let mut words: Vec<String> =
+            (0..3).map(|_| stage.heard.recv_timeout(LONG).expect("a word")).collect();
+        words.sort();
+        assert_eq!(words, [&format!("v {STARTED}"), "v stopped", "w stopped"]);
+        let mut ends: Vec<String> = (0..2).map(|_| stage.notes.recv_timeout(LONG).expect("an end")).collect();
+        ends.sort();
+        assert!(ends.iter().all(|end| end.starts_with("ended: ")), "{ends:?}");
+    }
     stage.end();
 }
 

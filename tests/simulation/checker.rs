@@ -13,8 +13,10 @@
 //! | D8 | each live watch is told of the end once |
 //! | D9 | no message of an actor comes behind the notice of its end; without loss none of its last ones is missing |
 //! | D10 | nothing is delivered between two UIDs of which one has declared the other down |
+//! | D18 | an actor that a node has made on another one: see `checker_children.rs` |
 //! | asks | each ask ends once; a reply is that of the ask's own handler |
 
+use crate::checker_children::check_children;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -35,6 +37,15 @@ pub struct Incarnation {
     pub place: u32,
     /// The uid of the actor.
     pub uid: u32,
+}
+
+/// An actor that a node has made on another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Child {
+    /// The start of the node that has made it.
+    pub by: Start,
+    /// No other child of any node has this number.
+    pub number: u64,
 }
 
 /// The end of an ask.
@@ -96,6 +107,55 @@ pub enum Event {
     AskEnded {
         ask: u64,
         outcome: Outcome,
+    },
+    /// A parent of this node has made a child on another node.
+    Deployed {
+        child: Child,
+    },
+    /// The parent has judged a failure of the child's creation.
+    CreationJudged {
+        child: Child,
+    },
+    /// A watcher of this node was told of the end of the child.
+    ChildEnded {
+        child: Child,
+    },
+    /// The parent was told of the end of the child.
+    NameFreed {
+        child: Child,
+    },
+    /// The parent could make no child, since this one has the name.
+    NameTaken {
+        child: Child,
+    },
+    /// A child of a parent of this node when all was quiet, with its restarts, and the number of the last message for it.
+    ChildLives {
+        child: Child,
+        restarts: u64,
+        last: u64,
+    },
+    /// An actor of this node that another one has made has a state: its first one, or another one after a restart.
+    StateMade {
+        child: Child,
+        is_restart: bool,
+    },
+    /// The actor has no new state: its creation has failed.
+    CreationFailed {
+        child: Child,
+    },
+    /// The actor has got the message of this number.
+    WorkerGot {
+        child: Child,
+        number: u64,
+    },
+    /// A state was dropped. `is_told`: it was told of the restart or the end before.
+    StateDropped {
+        child: Child,
+        is_told: bool,
+    },
+    /// The actor was there when all was quiet, and handled messages.
+    WorkerLives {
+        child: Child,
     },
     /// This node has declared another one down.
     Down {
@@ -206,6 +266,7 @@ pub fn check(logs: &[Log]) -> Vec<Violation> {
     history.watches();
     history.downs();
     history.asks();
+    history.violations.extend(check_children(logs));
     history.violations.into_iter().collect()
 }
 

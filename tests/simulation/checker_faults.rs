@@ -1,12 +1,13 @@
 //! The checker is checked: histories of a plain model break no promise, and each fault that is planted in one is reported as a
 //! breach of its own promise.
 
-use crate::checker::{Account, Event, Incarnation, Log, Outcome, Start, check};
+use crate::checker::{Account, Child, Event, Incarnation, Log, Outcome, Start, check};
 use crate::random::Random;
 use std::collections::VecDeque;
 
 /// Two nodes without anything between: a queue for each direction, which may lose what it has. Each node has two actors; the
-/// actors of the second node are watched by those of the first, and end after their last message.
+/// actors of the second node are watched by those of the first, and end after their last message. The first node has made two
+/// actors on the second one, of which one is restarted and ends, and the other one lives until its node is lost.
 struct Model {
     logs: [Log; 2],
     queues: [VecDeque<Event>; 2],
@@ -17,6 +18,10 @@ struct Model {
 
 fn start(node: u32) -> Start {
     Start { node, uid: 0xa0 + u64::from(node) }
+}
+
+fn child(number: u64) -> Child {
+    Child { by: start(0), number }
 }
 
 fn actor(node: u32, place: u32) -> Incarnation {
@@ -38,9 +43,14 @@ impl Model {
             let watch = Event::Watched { watcher: actor(0, place), target: actor(1, place) };
             model.logs[0].events.push(watch);
         }
+        for child in [child(1), child(2)] {
+            model.logs[0].events.push(Event::Deployed { child });
+            model.logs[1].events.push(Event::StateMade { child, is_restart: false });
+        }
         for _ in 0..200 {
             model.step(lossy);
         }
+        model.end_children(lossy);
         model.end(lossy);
         model.logs.to_vec()
     }
@@ -79,6 +89,28 @@ impl Model {
         }
         self.accounts[side].confirmed += 1;
         self.logs[1 - side].events.push(event);
+    }
+
+    fn end_children(&mut self, lossy: bool) {
+        let (ended, last) = (child(1), child(2));
+        self.logs[1].events.extend([
+            Event::WorkerGot { child: ended, number: 1 },
+            Event::WorkerGot { child: ended, number: 2 },
+            Event::StateDropped { child: ended, is_told: true },
+            Event::StateMade { child: ended, is_restart: true },
+            Event::StateDropped { child: ended, is_told: true },
+            Event::StateDropped { child: last, is_told: true },
+            Event::StateMade { child: last, is_restart: true },
+        ]);
+        self.logs[0].events.extend([Event::ChildEnded { child: ended }, Event::NameFreed { child: ended }]);
+        if lossy {
+            self.logs[0].events.push(Event::ChildEnded { child: last });
+        } else {
+            self.logs[0].events.push(Event::NameTaken { child: last });
+            self.logs[0].events.push(Event::ChildLives { child: last, restarts: 1, last: 3 });
+            self.logs[1].events.push(Event::WorkerGot { child: last, number: 3 });
+            self.logs[1].events.push(Event::WorkerLives { child: last });
+        }
     }
 
     /// The first actor of the second node ends, and then all that is under way arrives.
@@ -258,6 +290,52 @@ const FAULTS: &[Plant] = &[
         logs[0].events.insert(0, Event::Down { of: start(1) });
         logs[0].events.retain(|event| !is_delivery(event));
     }),
+    ("a child ends twice", "D18", |logs| logs[0].events.push(Event::ChildEnded { child: child(1) })),
+    ("a child never ends", "D18", |logs| {
+        logs[0].events.retain(|event| !matches!(event, Event::ChildEnded { .. }));
+    }),
+    ("a child ends and is a child still", "D18", |logs| {
+        logs[0].events.insert(0, Event::ChildEnded { child: child(2) });
+    }),
+    ("a child was never made", "D18", |logs| {
+        logs[0].events.retain(|event| !matches!(event, Event::Deployed { .. }));
+    }),
+    ("the name of a child stays taken", "D18", |logs| {
+        logs[0].events.push(Event::NameTaken { child: child(1) });
+    }),
+    ("a child lives without its actor", "D18", |logs| {
+        logs[1].events.retain(|event| !matches!(event, Event::WorkerLives { .. }));
+    }),
+    ("a child has two actors", "D18", |logs| logs[1].events.push(Event::WorkerLives { child: child(2) })),
+    ("an actor outlives its child", "D18", |logs| {
+        logs[1].events.push(Event::WorkerLives { child: child(1) });
+    }),
+    ("an actor outlives the process of its parent", "D18", |logs| {
+        logs[0].is_cut_off = true;
+    }),
+    ("an actor lives on a node that has declared its parent's node down", "D18", |logs| {
+        logs[1].events.push(Event::Down { of: start(0) });
+    }),
+    ("a state is dropped without `stopped`", "D18", |logs| {
+        let at = find(&logs[1], |event| matches!(event, Event::StateDropped { .. }));
+        logs[1].events[at] = Event::StateDropped { child: child(1), is_told: false };
+    }),
+    ("an actor is not restarted", "D18", |logs| {
+        logs[1].events.retain(|event| !matches!(event, Event::StateMade { is_restart: true, .. }));
+    }),
+    ("an actor is restarted on its own", "D18", |logs| {
+        logs[1].events.push(Event::StateMade { child: child(2), is_restart: true });
+    }),
+    ("an actor is suspended for ever", "D18", |logs| {
+        logs[1].events.retain(|event| *event != Event::WorkerGot { child: child(2), number: 3 });
+    }),
+    ("a message comes to an actor twice", "D18", |logs| {
+        logs[1].events.push(Event::WorkerGot { child: child(1), number: 2 });
+    }),
+    ("two messages for an actor change places", "D18", |logs| {
+        let at = find(&logs[1], |event| matches!(event, Event::WorkerGot { .. }));
+        logs[1].events.swap(at, at + 1);
+    }),
     ("an ask ends twice", "asks", |logs| {
         let at = find(&logs[0], |event| matches!(event, Event::AskEnded { .. }));
         let event = logs[0].events[at];
@@ -305,7 +383,7 @@ fn each_planted_fault_is_reported_as_a_breach_of_its_promise() {
         }
     }
     // Each promise has a fault.
-    for promise in ["D1", "D2", "D3", "D4", "D8", "D9", "D10", "asks"] {
+    for promise in ["D1", "D2", "D3", "D4", "D8", "D9", "D10", "D18", "asks"] {
         assert!(FAULTS.iter().any(|(_, of, _)| *of == promise), "{promise}");
     }
 }

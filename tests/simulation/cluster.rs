@@ -64,6 +64,12 @@ impl Member {
     pub fn remote(&self) -> Remote {
         self.system.remote().expect("a node was described")
     }
+
+    fn has_children_elsewhere(&self) -> bool {
+        let parents = self.system.actor_at("/user").map(|guardian| guardian.children()).unwrap_or_default();
+        let mut children = parents.iter().flat_map(|parent| parent.children());
+        children.any(|child| child.path().address().is_some())
+    }
 }
 
 /// Returns the number of seeds of a simulation: that of `POINTSMAN_SIMULATIONS`, or the one that a gate has time for.
@@ -142,6 +148,11 @@ impl Cluster {
         self.net.crash(&member.name);
         for log in member.recorder.0.lock().expect("as above").iter_mut() {
             log.is_cut_off = true;
+        }
+        // Its children on other nodes end when it declares those down. There may be more of them, by messages that wait.
+        member.system.run_until_idle();
+        if member.has_children_elsewhere() {
+            member.system.advance(Duration::from_secs(120));
         }
         member.system.finish();
     }

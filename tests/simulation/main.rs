@@ -3,8 +3,10 @@
 
 mod accounts;
 mod checker;
+mod checker_children;
 mod checker_faults;
 mod cluster;
+mod deployments;
 mod links;
 mod messages;
 mod random;

@@ -1,0 +1,135 @@
+//! The checks of actors that nodes have made on each other (D18): what their parents were told, compared with what the nodes of
+//! the actors have seen.
+//!
+//! - A child ends once at its parent, and only if it was made. Its name is free when the parent is told.
+//! - When all is quiet, a child that has not ended has its actor, which takes messages; and an actor there has its child. The child
+//!   of a start that the actor's node has declared down, or that has ended, has no actor.
+//! - A state that is dropped was told of the restart or the end.
+//! - An actor is restarted as often as its parent has restarted the child; less often, if its creation has failed: an actor that
+//!   is not there is not restarted.
+//! - The messages of a parent come to the actor in their order, each at most once.
+
+use crate::checker::{Child, Event, Log, Start, Violation};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+impl fmt::Display for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "child {} of {}", self.number, self.by)
+    }
+}
+
+/// What all logs say of a child.
+#[derive(Default)]
+struct Life {
+    is_deployed: bool,
+    /// The ends that a watcher at the parent's node was told of, and those among them that came behind the last look.
+    ends: usize,
+    late_ends: usize,
+    /// The parent was told of the end.
+    is_name_free: bool,
+    /// The failures of its creation that were judged here, and those that came about there.
+    failed_creations: u64,
+    /// The restarts of the child, and the number of its last message, if it lives.
+    lives_here: Option<(u64, u64)>,
+    restarts_there: u64,
+    lives_there: usize,
+    /// The numbers of its messages, by the start of the node that got them.
+    got: BTreeMap<Start, Vec<u64>>,
+}
+
+/// Checks the logs of all starts.
+pub fn check_children(logs: &[Log]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut fault = |text: String| violations.push(Violation { promise: "D18", text });
+    let mut lives: BTreeMap<Child, Life> = BTreeMap::new();
+    for log in logs {
+        for event in &log.events {
+            match *event {
+                Event::Deployed { child } => lives.entry(child).or_default().is_deployed = true,
+                Event::CreationJudged { child } | Event::CreationFailed { child } => {
+                    lives.entry(child).or_default().failed_creations += 1;
+                }
+                Event::ChildEnded { child } => {
+                    let life = lives.entry(child).or_default();
+                    life.ends += 1;
+                    life.late_ends += usize::from(life.lives_here.is_some());
+                }
+                Event::NameFreed { child } => lives.entry(child).or_default().is_name_free = true,
+                Event::NameTaken { child } if lives.entry(child).or_default().is_name_free => {
+                    fault(format!("{child} has its name still, though its parent was told of the end"));
+                }
+                Event::ChildLives { child, restarts, last } => {
+                    lives.entry(child).or_default().lives_here = Some((restarts, last));
+                }
+                Event::StateMade { child, is_restart } => {
+                    lives.entry(child).or_default().restarts_there += u64::from(is_restart);
+                }
+                Event::WorkerGot { child, number } => {
+                    lives.entry(child).or_default().got.entry(log.start).or_default().push(number);
+                }
+                Event::StateDropped { child, is_told: false } if !log.is_cut_off => {
+                    fault(format!("the state of {child} at {} was dropped untold", log.start));
+                }
+                Event::WorkerLives { child } => {
+                    lives.entry(child).or_default().lives_there += 1;
+                    if is_down(log, child.by) {
+                        fault(format!(
+                            "{child} lives at {}, which has declared its parent's node down",
+                            log.start
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    for (child, life) in &lives {
+        check_child(logs, *child, life, &mut fault);
+    }
+    violations
+}
+
+fn is_down(log: &Log, of: Start) -> bool {
+    log.events.contains(&Event::Down { of })
+}
+
+fn check_child(logs: &[Log], child: Child, life: &Life, fault: &mut impl FnMut(String)) {
+    let by = logs.iter().find(|log| log.start == child.by);
+    if by.is_none_or(|log| log.is_cut_off) {
+        // What it was told in its last moments is unknown. A killed process has no living children.
+        if life.lives_there > 0 {
+            fault(format!("{child} has an actor, though the process of its parent has ended"));
+        }
+        return;
+    }
+    if !life.is_deployed {
+        fault(format!("{child} was never made"));
+    }
+    if life.ends > 1 || life.ends == 0 && life.lives_here.is_none() {
+        fault(format!("{child} has ended {} times", life.ends));
+    }
+    if life.lives_here.is_some() && life.ends > life.late_ends {
+        fault(format!("{child} has ended, and is a child still"));
+    }
+    match (life.lives_here, life.lives_there) {
+        (Some(_), 1) | (None, 0) => {}
+        (Some(_), count) => fault(format!("{child} lives, and has {count} actors that take its messages")),
+        (None, count) => fault(format!("{child} has ended, and {count} actors of it live")),
+    }
+    if let Some((restarts, last)) = life.lives_here {
+        let there = life.restarts_there;
+        if there > restarts || life.failed_creations == 0 && there < restarts {
+            fault(format!("{child} was restarted {restarts} times, and its actor {there} times"));
+        }
+        if !life.got.values().flatten().any(|number| *number == last) {
+            fault(format!("message {last} never came to {child}"));
+        }
+    }
+    for numbers in life.got.values() {
+        let seen: BTreeSet<&u64> = numbers.iter().collect();
+        if seen.len() < numbers.len() || !numbers.is_sorted() {
+            fault(format!("the messages of {child} came as {numbers:?}"));
+        }
+    }
+}
