@@ -830,7 +830,8 @@ mod tests {
             assert!(peer.deploy(uid + 1, beyond).is_err(), "{what}");
             refused += 1;
         }
-        let more: [(&str, fn(&mut DeployRequest)); 5] = [
+        type Change = fn(&mut DeployRequest);
+        let more: [(&str, Change); 5] = [
             ("cannot be read", |request| request.args = vec![1]),
             ("no factory", |request| request.factory = "test.Factory".to_owned() + "2"),
             ("nowhere", |request| request.dispatcher = Some("nowhere".to_owned())),

@@ -1,12 +1,8 @@
 //! Histories of nodes over a real server, judged by the checker of the simulation: connections are reset in the middle of batches,
 //! a server is restarted, a receiver is slow, links are saturated, and a process is killed.
 
-#[allow(dead_code)] // these tests have no asks
-#[path = "../../../tests/simulation/checker.rs"]
-mod checker;
-
+use crate::checker::{Account, Event, Incarnation, Log, Start, check};
 use crate::support::{LIMIT, server_or_skip};
-use checker::{Account, Event, Incarnation, Log, Start, check};
 use pointsman::prelude::*;
 use pointsman::remote::{DetectorSettings, LinkReport, Node, Policy, Wire};
 use pointsman::{AnyActorRef, DeadLetterReason, Mailbox, OverflowPolicy, Terminated};

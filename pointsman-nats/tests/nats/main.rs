@@ -4,6 +4,12 @@
 //! `POINTSMAN_NATS_DEMANDED=1`.
 
 mod alike;
+#[allow(dead_code)] // these histories have no asks, and no actors made elsewhere
+#[path = "../../../tests/simulation/checker.rs"]
+mod checker;
+#[allow(dead_code)] // as above
+#[path = "../../../tests/simulation/checker_children.rs"]
+mod checker_children;
 mod doctor;
 mod histories;
 mod hostile;
