@@ -342,9 +342,11 @@ struct DeployedElsewhere {
     deployment: Arc<OnceLock<Arc<Deployment>>>,
     /// The suspensions of the stand-in, and so of the actor.
     suspensions: u32,
-    /// Sends the request to leave a router, or returns it if there is no room.
-    send_leave: fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>,
+    send_leave: SendLeave,
 }
+
+/// Sends the request to leave a router, or returns it if there is no room.
+type SendLeave = fn(&Arc<Far>, Box<dyn Any + Send>) -> Result<(), Box<dyn Any + Send>>;
 
 impl Recipe<StandIn> for DeployedElsewhere {
     const IS_STAND_IN: bool = true;
