@@ -15,12 +15,14 @@
 
 use pointsman::events::Subscription;
 use pointsman::prelude::*;
-use pointsman::remote::{Deploy, Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, Wire};
+use pointsman::remote::{
+    Deploy, Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, ResolveError, Wire,
+};
 use pointsman::{Ledger, Terminated};
 use pointsman_nats::Nats;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Only what fails takes so long. An n2 that is started first waits for its n1 without end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -143,14 +145,32 @@ fn start(name: &'static str, engine: impl Engine) -> Result<Running, Box<dyn Err
     Ok(Running { system, _told: told })
 }
 
-/// Does the work of n2: it serves until n1 tells its actors to finish.
-fn serve(system: &System) -> Result<(), Box<dyn Error>> {
-    let actors = ["worker", "clerk"].map(|name| system.actor(name).spawn(Worker::default));
+/// Makes the actors of n2, of which the worker is the last: where it is found, the clerk is there too.
+fn open(system: &System) -> Result<[ActorRef<Work>; 2], Box<dyn Error>> {
+    let clerk = system.actor("clerk").spawn(Worker::default)?;
+    let worker = system.actor("worker").spawn(Worker::default)?;
     println!("n2: serves");
+    Ok([clerk, worker])
+}
+
+/// Serves until n1 tells the actors of n2 to finish.
+fn serve(actors: [ActorRef<Work>; 2]) -> Result<(), Box<dyn Error>> {
     for actor in actors {
-        actor?.when_ended().wait()?;
+        actor.when_ended().wait()?;
     }
     Ok(())
+}
+
+/// Finds an actor by its path. It is asked for again while its node is there and the actor is not: n2 makes its actors when its
+/// node has begun.
+fn find(system: &System, path: &str) -> Result<ActorRef<Work>, Box<dyn Error>> {
+    let began = Instant::now();
+    loop {
+        match system.resolve::<Work>(path, PATIENCE).wait() {
+            Err(ResolveError::NotFound { .. }) if began.elapsed() < PATIENCE => {}
+            found => return Ok(found?),
+        }
+    }
 }
 
 /// Does the work of n1.
@@ -158,7 +178,7 @@ fn work(system: &System) -> Result<Found, Box<dyn Error>> {
     let [worker, clerk] = ["worker", "clerk"].map(|name| format!("pointsman://demo@n2/user/{name}"));
 
     // Found by its path. The reference is like any other from here on.
-    let far = system.resolve::<Work>(&worker, PATIENCE).wait()?;
+    let far = find(system, &worker)?;
     println!("n1: found {}", far.path());
     let words = far.ask(Count { text: "over the hills and far away".into() }).within(PATIENCE).wait()?;
     println!("n1: {words} words");
@@ -246,12 +266,9 @@ impl Books {
 fn in_process() -> Result<(Found, [Books; 2]), Box<dyn Error>> {
     let network = InProcess::new();
     let (n1, n2) = (start("n1", network.clone())?, start("n2", network)?);
-    let found = std::thread::scope(|scope| {
-        let serving = scope.spawn(|| serve(&n2.system).map_err(|error| error.to_string()));
-        let found = work(&n1.system)?;
-        serving.join().map_err(|_| "n2 has panicked")??;
-        Ok::<_, Box<dyn Error>>(found)
-    })?;
+    let actors = open(&n2.system)?;
+    let found = work(&n1.system)?;
+    serve(actors)?;
     Ok((found, [Books::close(n1)?, Books::close(n2)?]))
 }
 
@@ -270,7 +287,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Nats::servers([server]);
     let node = if name == "n2" {
         let n2 = start("n2", engine)?;
-        serve(&n2.system)?;
+        serve(open(&n2.system)?)?;
         n2
     } else {
         let n1 = start("n1", engine)?;

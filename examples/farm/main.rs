@@ -13,7 +13,8 @@
 //! cargo run --release --example farm -- --processes   # three processes, over a `nats-server` (a Debian package)
 //! ```
 //!
-//! With `--processes` the program starts a private server, and itself twice more for n2 and n3. All of them end with it.
+//! With `--processes` the program starts a private server, and itself twice more for n2 and n3. They end with it, also when it
+//! fails; where the program is killed itself, the server stays.
 //!
 //! # What it shows
 //!
