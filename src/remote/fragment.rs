@@ -147,7 +147,7 @@ mod tests {
             // Kinds that are never large, and one that there is not.
             head(EnvelopeKind::Pill as u8, 0, 2, &[1]),
             head(EnvelopeKind::Fragment as u8, 0, 2, &[1]),
-            head(10, 0, 2, &[1]),
+            head(EnvelopeKind::ALL.len() as u8, 0, 2, &[1]),
         ] {
             assert_eq!(Fragment::read(&body), None, "{body:?}");
         }

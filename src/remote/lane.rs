@@ -390,10 +390,14 @@ impl Lane {
             (_, Err(_)) => refused(DeadLetterReason::NoActor),
             (Ok(known), Ok(selected)) => match selected.resolve() {
                 Selected::Missing(_) => refused(DeadLetterReason::NoActor),
-                Selected::Actors(actors) => {
+                // A path does not go on to a third node.
+                Selected::Actors { here, elsewhere } if here.is_empty() && !elsewhere.is_empty() => {
+                    refused(DeadLetterReason::NoActor)
+                }
+                Selected::Actors { here, .. } => {
                     // Actors of another type get no copy.
                     let inlets: Vec<Found> =
-                        actors.iter().filter_map(|actor| known.inlet(actor).ok()).map(Found::Inlet).collect();
+                        here.iter().filter_map(|actor| known.inlet(actor).ok()).map(Found::Inlet).collect();
                     if inlets.is_empty() { refused(DeadLetterReason::OtherType) } else { inlets }
                 }
             },
@@ -432,7 +436,7 @@ impl Lane {
             return port.identify(&refuse(Identity::NotAllowed));
         }
         let selected = SystemRef::new(system.clone()).select(text).map(|selected| selected.resolve());
-        let Ok(Selected::Actors(actors)) = selected else {
+        let Ok(Selected::Actors { here: actors, .. }) = selected else {
             return port.identify(&refuse(Identity::NotFound));
         };
         let is_one = decode::<bool>(body).unwrap_or(false);

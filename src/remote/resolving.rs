@@ -19,6 +19,7 @@ use crate::remote::outbox::EntryMemory;
 use crate::remote::reply_ports::ExportedPort;
 use crate::remote::wire::{Wire, wire_id};
 use crate::selection::lookup::LookupError;
+use crate::selection::place_elsewhere::PlaceElsewhere;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::util::debug_by_display::debug_by_display;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,8 @@ impl Identity {
 impl SystemRef {
     /// Asks for the reference to the actor that is now at a path, here or at another node: `pointsman://shop@n2/user/worker`.
     /// The answer is a [`Future`]; a thread can also [`wait`](Resolving::wait) for it. At another node, its
-    /// [policy](crate::remote::Policy::allow_path) must list the path.
+    /// [policy](crate::remote::Policy::allow_path) must list the path. Below a child that its
+    /// parent has made at another node, a path goes on there: its path there begins with `/remote`.
     ///
     /// ```
     /// use pointsman::prelude::*;
@@ -125,16 +127,25 @@ impl SystemRef {
     fn begin_resolving<M: Wire>(&self, text: &str, within: Duration) -> Result<State<M>, ResolveError> {
         let path = parse_canonical(text)?;
         let core = self.core();
-        let node = match path.address() {
+        let PlaceElsewhere { node, text: names } = match path.address() {
             Some(address) if !core.is_own_address(address) => {
                 let elsewhere = || PathError::new(text, &address.to_string(), 0, PathFault::Elsewhere);
                 let is_of_system = address.system() == core.name;
-                address.node_name().filter(|_| is_of_system).ok_or_else(elsewhere)?.to_owned()
+                let node = address.node_name().filter(|_| is_of_system).ok_or_else(elsewhere)?.to_owned();
+                let names = match path.uid() {
+                    Some(uid) => format!("{}#{uid}", path.as_str()),
+                    None => path.as_str().to_owned(),
+                };
+                PlaceElsewhere { node, text: names }
             }
-            _ => {
-                let found = core.actor_at(&path).and_then(|actor| Ok(actor.typed::<M>()?));
-                return Ok(State::Ready(Some(found.map_err(|error| ResolveError::of_lookup(error, path)))));
-            }
+            _ => match core.place_elsewhere(&path) {
+                Some(place) => place,
+                None => {
+                    let found = core.actor_at(&path).and_then(|actor| Ok(actor.typed::<M>()?));
+                    let found = found.map_err(|error| ResolveError::of_lookup(error, path));
+                    return Ok(State::Ready(Some(found)));
+                }
+            },
         };
         let elsewhere = || PathError::new(text, text, 0, PathFault::Elsewhere);
         let hub = core.hub().ok_or_else(elsewhere)?.clone();
@@ -143,10 +154,6 @@ impl SystemRef {
             None => return Err(ResolveError::NodeGone { node }),
         };
         let (reply_to, ask) = ask::begin::<Identity>(clock);
-        let names = match path.uid() {
-            Some(uid) => format!("{}#{uid}", path.as_str()),
-            None => path.as_str().to_owned(),
-        };
         let type_id = const { wire_id(M::NAME, M::VERSION) };
         identify(hub.link_to(&node).as_ref(), &names, type_id, &(), reply_to);
         Ok(State::Asked(Asked { ask: ask.within(within), hub, node, path, after: within }))

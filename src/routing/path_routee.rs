@@ -39,16 +39,17 @@ impl<M: Send + 'static> PathRecipient<M> {
         if let Some(elsewhere) = self.path.elsewhere.get_or_init(|| self.path.selection.elsewhere()) {
             return Ok(vec![elsewhere.clone()]);
         }
-        let mut actors = match self.path.selection.resolve() {
+        let (mut actors, elsewhere) = match self.path.selection.resolve() {
             Found::Missing(path) => return Err(PathLookupFailure::NoActor(path)),
-            Found::Actors(actors) => actors,
+            Found::Actors { here, elsewhere } => (here, elsewhere),
         };
         if self.path.selection.has_wildcard() {
             actors.retain(|actor| *actor != self.info.head);
         }
         let mut other = None;
         let typed = |actor: AnyActorRef| actor.typed().map_err(|wrong| other = Some(wrong)).ok();
-        let targets: Vec<ActorRef<M>> = actors.into_iter().filter_map(typed).collect();
+        let mut targets: Vec<ActorRef<M>> = actors.into_iter().filter_map(typed).collect();
+        targets.extend(elsewhere.iter().map(|place| self.path.selection.reference_to(place)));
         match (targets.is_empty(), other) {
             (false, _) => Ok(targets),
             (true, Some(wrong)) => Err(PathLookupFailure::OtherType(wrong)),
@@ -105,7 +106,7 @@ impl<M: Send + 'static> OwnRecipient<M> for PathRecipient<M> {
     /// Returns the actor at the path now, if the path can only stand for a single actor.
     fn untyped(&self) -> Option<AnyActorRef> {
         match self.path.selection.resolve() {
-            Found::Actors(mut actors) if !self.path.selection.has_wildcard() => actors.pop(),
+            Found::Actors { mut here, .. } if !self.path.selection.has_wildcard() => here.pop(),
             _ => None,
         }
     }

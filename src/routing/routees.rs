@@ -131,7 +131,7 @@ impl<M: Send + 'static> Routee<M> {
     pub(crate) fn actors(&self) -> Vec<AnyActorRef> {
         match &self.identity {
             Identity::AtPath(path) => match path.selection.resolve() {
-                Found::Actors(actors) => actors,
+                Found::Actors { here, .. } => here,
                 Found::Missing(_) => Vec::new(),
             },
             Identity::Several(parts) => parts.list.iter().flat_map(Routee::actors).collect(),

@@ -151,6 +151,12 @@ impl Selection {
         Resolution { ask, selection }
     }
 
+    fn ask_at(&self, node: &str, text: &str, is_one: bool, to: &StdArc<dyn IdentityReceiver>) {
+        if !self.system().core().extensions.identify_at(node, text, is_one, to) {
+            to.take(None);
+        }
+    }
+
     /// Asks the actors, here or at another node. `is_one`: the first answer is enough; `is_wanted`: whether one still is.
     fn inquire(
         &self,
@@ -160,19 +166,24 @@ impl Selection {
     ) {
         if let Some((node, text)) = self.at_node() {
             let to: StdArc<dyn IdentityReceiver> = StdArc::new(Asker { answer, is_wanted });
-            if !self.system().core().extensions.identify_at(node, text, is_one, &to) {
-                to.take(None);
-            }
+            self.ask_at(node, text, is_one, &to);
             return drop_guarded(to);
         }
         let answer: StdArc<Answer> = StdArc::new(answer);
         match self.resolve() {
             Found::Missing(_) => drop(Question(Some(answer))),
-            Found::Actors(actors) => {
-                for actor in actors {
+            Found::Actors { here, elsewhere } => {
+                for actor in here {
                     // A request that an actor refuses is dropped, and its drop answers with `None`.
                     let _ =
                         actor.send_positioned(Control::Identify(Box::new(Question(Some(answer.clone())))));
+                }
+                if !elsewhere.is_empty() {
+                    let of_all = answer.clone();
+                    let asker = Asker { answer: move |actor| of_all(actor), is_wanted };
+                    let to: StdArc<dyn IdentityReceiver> = StdArc::new(asker);
+                    elsewhere.iter().for_each(|place| self.ask_at(&place.node, &place.text, is_one, &to));
+                    drop_guarded(to);
                 }
                 drop_guarded(answer);
             }

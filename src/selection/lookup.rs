@@ -8,6 +8,8 @@ use crate::core::system::{SystemCore, SystemRef};
 use crate::path::actor_path::{ActorPath, Name};
 use crate::path::error::{PathError, PathFault};
 use crate::selection::empty_ref::DEAD_LETTERS;
+#[cfg(feature = "remote")]
+use crate::selection::place_elsewhere::PlaceElsewhere;
 use crate::selection::selection::Selection;
 use crate::util::debug_by_display::debug_by_display;
 use std::fmt;
@@ -92,6 +94,24 @@ impl SystemCore {
             _ if at.is_closed() && !at.core().is_empty_ref() => Err(nobody()),
             _ => Ok(at),
         }
+    }
+
+    /// The place at another node to which a path leads, below a child there.
+    #[cfg(feature = "remote")]
+    pub(crate) fn place_elsewhere(self: &StdArc<Self>, path: &ActorPath) -> Option<PlaceElsewhere> {
+        let names: Vec<&str> = path.elements().collect();
+        let mut at = self.tree()?.root;
+        for (index, name) in names.iter().enumerate() {
+            let rest = names[index..].iter().map(ToString::to_string);
+            if let Some(mut place) = PlaceElsewhere::below(&at, rest) {
+                if let Some(uid) = path.uid() {
+                    place.text.push_str(&format!("#{uid}"));
+                }
+                return Some(place);
+            }
+            at = self.child_of(&at, name)?;
+        }
+        None
     }
 
     /// Checks that a path is in this system.

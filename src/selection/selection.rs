@@ -15,6 +15,7 @@ use crate::path::address::SystemAddress;
 #[cfg(feature = "remote")]
 use crate::path::canonical_path::check_selection_text;
 use crate::path::error::{PathError, PathFault};
+use crate::selection::place_elsewhere::PlaceElsewhere;
 use crate::sync::HashSet;
 use crate::util::debug_by_display::debug_by_display;
 use std::any::{TypeId, type_name};
@@ -99,7 +100,11 @@ pub enum SelectError<M> {
 
 /// The result of a walk.
 pub(crate) enum Found {
-    Actors(Vec<AnyActorRef>),
+    Actors {
+        here: Vec<AnyActorRef>,
+        /// Where the path goes on at other nodes, below children there.
+        elsewhere: Vec<PlaceElsewhere>,
+    },
     /// No actor is at this path.
     Missing(ActorPath),
 }
@@ -108,7 +113,8 @@ impl SystemRef {
     /// Selects the actors at a path. `*` and `?` are wildcards within one name, `..` goes up, runs of `/` count as one,
     /// and a trailing `/` is ignored; `name#uid` means only that incarnation. A relative path begins at the root.
     ///
-    /// At `/temp`, where temporary actors are, only exact names are found.
+    /// At `/temp`, where temporary actors are, only exact names are found. Below a child that its
+    /// parent has made at another node, the path goes on there, unless it has `..` behind the child.
     ///
     /// # Errors
     ///
@@ -293,10 +299,12 @@ impl Selection {
                 delivered.missing = Some(path.clone());
                 vec![self.system.empty_ref(&path)]
             }
-            Found::Actors(actors) => {
+            Found::Actors { here, elsewhere } => {
                 let typed =
                     |actor: AnyActorRef| actor.typed().map_err(|other| delivered.other_type.push(other)).ok();
-                actors.into_iter().filter_map(typed).collect()
+                let mut targets: Vec<ActorRef<M>> = here.into_iter().filter_map(typed).collect();
+                targets.extend(elsewhere.iter().map(|place| self.reference_to(place)));
+                targets
             }
         }
     }
@@ -305,10 +313,18 @@ impl Selection {
     /// type is not [registered](crate::SystemRef::address) at this node is a dead letter.
     pub(crate) fn elsewhere<M: Send + 'static>(&self) -> Option<ActorRef<M>> {
         let (address, text) = &**self.elsewhere.as_ref()?;
-        let core = self.system.core();
-        let node = address.node_name().unwrap_or_default();
-        let found = core.extensions.selection_at::<ActorRef<M>>(node, text, TypeId::of::<M>());
-        Some(found.unwrap_or_else(|| ActorRef::to_own_recipient(NotRegistered(self.clone()))))
+        Some(self.reference_at(address.node_name().unwrap_or_default(), text))
+    }
+
+    /// The reference to the actors of a place at another node.
+    pub(crate) fn reference_to<M: Send + 'static>(&self, place: &PlaceElsewhere) -> ActorRef<M> {
+        self.reference_at(&place.node, &place.text)
+    }
+
+    fn reference_at<M: Send + 'static>(&self, node: &str, text: &str) -> ActorRef<M> {
+        let extensions = &self.system.core().extensions;
+        let found = extensions.selection_at::<ActorRef<M>>(node, text, TypeId::of::<M>());
+        found.unwrap_or_else(|| ActorRef::to_own_recipient(NotRegistered(self.clone())))
     }
 
     /// The node whose actors are meant, if it is another one, and the text behind its address.
@@ -326,17 +342,25 @@ impl Selection {
         })
     }
 
-    /// Walks the tree and returns the actors reached. None are here, if they are at another node.
+    /// Walks the tree and returns the actors reached. None are here, if they are at another node. Below a child that its parent has
+    /// made at another node, the walk goes on there, as far as the path has no `..` behind the child.
     pub(crate) fn resolve(&self) -> Found {
         let core = self.system.core();
         let tree = core.tree().filter(|_| self.elsewhere.is_none());
         let Some(tree) = tree else { return Found::Missing(self.path()) };
         let mut reached = vec![self.anchor.clone().unwrap_or_else(|| tree.root.clone())];
+        let mut elsewhere = Vec::new();
         let mut fanned_out = false;
         for (index, element) in self.elements.iter().enumerate() {
             let mut next = Vec::new();
             for actor in &reached {
                 let before = next.len();
+                let rest = || self.elements[index..].iter().map(ToString::to_string);
+                let place = (*element != Element::Parent).then(|| PlaceElsewhere::below(actor, rest()));
+                if let Some(Some(place)) = place {
+                    elsewhere.push(place);
+                    continue;
+                }
                 match element {
                     // The root's parent is the root.
                     Element::Parent => next.push(actor.core().parent.as_ref().unwrap_or(&tree.root).clone()),
@@ -360,10 +384,10 @@ impl Selection {
                 let mut seen: HashSet<AnyActorRef> = HashSet::default();
                 next.retain(|actor| seen.insert(actor.clone()));
             }
-            fanned_out |= next.len() > 1;
+            fanned_out |= next.len() + elsewhere.len() > 1;
             reached = next;
         }
-        Found::Actors(reached)
+        Found::Actors { here: reached, elsewhere }
     }
 }
 

@@ -38,6 +38,11 @@ impl Actor for Worker {
                 ctx.stop();
                 Ok(())
             }
+            "child" => {
+                let to = self.to.clone();
+                ctx.actor("x").spawn(move || Below(to.clone()))?;
+                Ok(())
+            }
             "count" => {
                 self.say(&self.count.to_string());
                 Ok(())
@@ -53,6 +58,17 @@ impl Actor for Worker {
     }
     fn stopped(&mut self, _: &mut Context<String>) {
         self.say("stopped");
+    }
+}
+
+/// A child of a worker.
+struct Below(ActorRef<String>);
+
+impl Actor for Below {
+    type Message = String;
+    fn receive(&mut self, text: String, _: &mut Context<String>) -> HandlerResult {
+        self.0.tell(format!("x {text}"));
+        Ok(())
     }
 }
 
@@ -529,6 +545,85 @@ fn the_last_child_of_a_parent_ends_while_the_next_one_comes() {
         ends.sort();
         assert!(ends.iter().all(|end| end.starts_with("ended: ")), "{ends:?}");
     }
+    stage.end();
+}
+
+/// A worker elsewhere that has a child there, beside an actor here that has none.
+fn with_child(policy: fn(Policy) -> Policy) -> Stage {
+    let stage = Stage::with(|node| {
+        target(node).policy(policy(Policy::closed().allow_factory("test.Worker", ["n1"])))
+    });
+    stage.deploy("w").tell("child".to_owned());
+    assert!(stage.try_deploy("n1", "here").is_ok());
+    for _ in 0..2 {
+        stage.heard.recv_timeout(LONG).expect("both start");
+    }
+    let path = "/remote/demo@n1/%2Fuser%2Fparent/w/x";
+    wait_until(|| stage.n2.actor_at(path).is_ok());
+    stage
+}
+
+#[test]
+fn a_path_below_a_child_elsewhere_goes_on_there() {
+    // An open node alone lets wildcards in.
+    let stage = with_child(|_| Policy::open().allow_factory("test.Worker", ["n1"]));
+    let n1 = &stage.n1;
+    let tell = |text: &str, word: &str| {
+        let told = n1.select(text).expect("a selection").tell(word.to_owned());
+        (told.reached, told.missing)
+    };
+    assert_eq!(tell("/user/parent/w/x", "one"), (1, None));
+    stage.hears("x one");
+    // With a wildcard at the child, below it, and at both; `here` has no child.
+    for (text, word) in [("/user/parent/*/x", "two"), ("/user/parent/w/?", "three"), ("/user/*/w/*", "four")]
+    {
+        assert_eq!(tell(text, word), (1, None));
+        stage.hears(&format!("x {word}"));
+    }
+    let one = n1.select("/user/parent/w/x").expect("a selection").tell_one("five".to_owned());
+    assert!(one.is_ok_and(|told| told.reached == 1));
+    stage.hears("x five");
+    let x = n1.resolve::<String>("/user/parent/w/x", LONG).wait().expect("it is there");
+    let path = "pointsman://demo@n2/remote/demo@n1/%2Fuser%2Fparent/w/x";
+    assert_eq!(x.path().to_string(), path);
+    x.tell("six".to_owned());
+    stage.hears("x six");
+    let by_uid = format!("/user/parent/w/x#{}", x.uid());
+    assert_eq!(n1.resolve::<String>(&by_uid, LONG).wait(), Ok(x.clone()));
+    let identified = n1.select("/user/*/w/x").expect("a selection").resolve_one(LONG).wait();
+    assert_eq!(identified.map(|found| found.typed()), Ok(Ok(x.clone())));
+    let group = n1.router("group").group_at::<String>(["/user/parent/w/x"]).spawn().expect("a sound path");
+    group.tell("seven".to_owned());
+    stage.hears("x seven");
+    // Nothing is there, here or at the other node.
+    assert!(tell("/user/parent/v/x", "lost").1.is_some());
+    let none = n1.select("/user/parent/w/none").expect("a selection").resolve_one(LONG).wait();
+    assert!(none.is_err());
+    let none = n1.resolve::<String>("/user/parent/w/none", LONG).wait();
+    assert!(matches!(none, Err(pointsman::remote::ResolveError::NotFound { .. })), "{none:?}");
+    // The path of the child itself ends here, and `..` does not leave it at the other node.
+    assert!(n1.resolve::<String>("/user/parent/w", LONG).wait().is_ok());
+    assert!(tell("/user/parent/w/x/../x", "lost").1.is_some());
+    assert_eq!(tell("/user/parent/w/../w/x", "eight"), (1, None));
+    stage.hears("x eight");
+    drop((x, group));
+    stage.n1.actor_at("/user/group").expect("it routes").stop();
+    stage.end();
+}
+
+#[test]
+fn a_path_below_a_child_elsewhere_is_listed_there_or_refused() {
+    let stage = with_child(|policy| policy);
+    let refused = stage.n1.resolve::<String>("/user/parent/w/x", LONG).wait();
+    let not_allowed = pointsman::ask::RefusedBy::NotAllowed;
+    assert_eq!(refused, Err(pointsman::remote::ResolveError::Refused { by: not_allowed }));
+    let selection = stage.n1.select("/user/parent/w/x").expect("a selection");
+    assert!(selection.resolve_one(LONG).wait().is_err());
+    stage.end();
+    let stage = with_child(|policy| policy.allow_path("/remote/demo@n1/**"));
+    let selection = stage.n1.select("/user/parent/w/x").expect("a selection");
+    assert_eq!(selection.tell("listed".to_owned()).reached, 1);
+    stage.hears("x listed");
     stage.end();
 }
 
