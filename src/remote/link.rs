@@ -542,13 +542,14 @@ impl Link {
         max: usize,
         actor: impl FnOnce() -> Option<AnyActorRef>,
     ) {
-        let (is_news, looks) = {
+        let looks = {
             let mut chokes = lock(&self.chokes);
-            (chokes.add(of, max, actor, self.hub.now()), chokes.begin_looking())
+            if chokes.add(of, max, actor, self.hub.now()) {
+                // With the lock held, so that the beginning and the end of a choke go out in their order.
+                self.tell_choke(ChokeNews { path: of.0.to_owned(), uid: of.1, is_choked: true });
+            }
+            chokes.begin_looking()
         };
-        if is_news {
-            self.tell_choke(ChokeNews { path: of.0.to_owned(), uid: of.1, is_choked: true });
-        }
         if looks {
             self.look_at_chokes_later();
         }
@@ -571,15 +572,16 @@ impl Link {
     }
 
     fn look_at_chokes(self: &Arc<Self>) {
-        let (news, ended, looks) = {
+        let (ended, looks) = {
             let mut chokes = lock(&self.chokes);
             let (news, ended) =
                 if self.has_ended() { (Vec::new(), chokes.clear()) } else { chokes.look(self.hub.now()) };
-            (news, ended, chokes.begin_looking())
+            // With the lock held: see `choke`.
+            news.into_iter().for_each(|news| self.tell_choke(news));
+            (ended, chokes.begin_looking())
         };
         // Without the lock: the last reference to an actor may be among them.
         drop(ended);
-        news.into_iter().for_each(|news| self.tell_choke(news));
         if looks {
             self.look_at_chokes_later();
         }
