@@ -622,7 +622,19 @@ impl ActorBuilder {
         I: IntoActor<Actor = A>,
     {
         // A refused recipe is dropped while the error is on its way.
-        let recipe = Guarded::new(recipe);
+        let recipe = StdArc::new(Guarded::new(recipe));
+        self.supervise(backoff, move |child: ActorBuilder| {
+            let recipe = recipe.clone();
+            child.spawn_with(move |ctx: &mut Context<A::Message>| recipe(ctx))
+        })
+    }
+
+    /// Creates a supervisor, and its child by `make_child`, which is also called for each further child.
+    pub(crate) fn supervise<M: Send + 'static>(
+        self,
+        backoff: Backoff<M>,
+        make_child: impl Fn(ActorBuilder) -> Result<ActorRef<M>, SpawnError> + Send + Sync + 'static,
+    ) -> Result<BackoffSupervisor<M>, SpawnError> {
         backoff.check().map_err(SpawnError::Backoff)?;
         let shared = StdArc::new(Shared {
             settings: backoff,
@@ -631,17 +643,14 @@ impl ActorBuilder {
             last_sent: AtomicU32::new(0),
             failed: AtomicBool::new(false),
         });
-        let recipe = StdArc::new(recipe);
         let about = shared.clone();
-        let make: StdArc<Make<A::Message>> = StdArc::new(move |supervisor: AnyActorRef| {
-            let recipe = recipe.clone();
+        let make: StdArc<Make<M>> = StdArc::new(move |supervisor: AnyActorRef| {
             let builder = ActorBuilder::new(Ok(supervisor), Some(&about.settings.child_name));
             let builder = match &about.settings.configure {
                 Some(configure) => configure(builder),
                 None => builder,
             };
-            let strategy = Shared::strategy(&about);
-            builder.on_failure(strategy).spawn_with(move |ctx: &mut Context<A::Message>| recipe(ctx))
+            make_child(builder.on_failure(Shared::strategy(&about)))
         });
         let (for_recipe, for_first) = (shared.clone(), make.clone());
         let mut first = true;
@@ -656,7 +665,7 @@ impl ActorBuilder {
             random: SmallRng::seed_from_u64(ctx.core().system.seed() ^ u64::from(ctx.me().uid())),
         });
         // Its first turn comes after the first child.
-        let supervisor = spawn_held::<Supervisor<A::Message>, _>(self.plan, supervisor)?;
+        let supervisor = spawn_held::<Supervisor<M>, _>(self.plan, supervisor)?;
         let child = for_first(supervisor.actor().any_local())?;
         shared.child.replace(Some(child));
         let supervisor = supervisor.start();

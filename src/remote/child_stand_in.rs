@@ -42,7 +42,7 @@ use crate::remote::stand_in::StandIn;
 use crate::remote::wire::Wire;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, OnceLock};
-use crate::util::panic::drop_guarded;
+use crate::util::panic::{Guarded, drop_guarded};
 use serde::Serialize;
 use std::any::Any;
 use std::sync::Arc;
@@ -114,6 +114,26 @@ impl ActorBuilder {
     /// As [`deploy_on`](Self::deploy_on).
     pub fn deploy<A: Deploy>(self, args: A::Args) -> Result<ActorRef<A::Message>, SpawnError> {
         self.deploy_at::<A>(None, args)
+    }
+
+    /// As [`deploy_on`](Self::deploy_on), with arguments that others share.
+    pub(crate) fn deploy_shared<A: Deploy<Args: Sync>>(
+        self,
+        node: &str,
+        args: &Arc<Guarded<A::Args>>,
+    ) -> Result<ActorRef<A::Message>, SpawnError> {
+        match NodeOf::new(&self.plan, Some(node)) {
+            NodeOf::Here => {
+                let args = args.clone();
+                spawn_cell::<A, _>(
+                    self.plan,
+                    by_context(move |ctx: &mut Context<A::Message>| A::deploy(&args, ctx)),
+                )
+            }
+            NodeOf::Other(node) => {
+                deploy_held(self.plan, &node, A::FACTORY, &***args, IsHeld::Here).map(HeldElsewhere::start)
+            }
+        }
     }
 
     fn deploy_at<A: Deploy>(

@@ -150,6 +150,8 @@ pub(crate) mod deployments; // all of them, for one peer
 pub(crate) mod early_messages; // numbered messages that wait until their link is active
 pub(crate) mod deployed_table; // the actors here that a peer has made
 #[cfg(feature = "remote")]
+pub(crate) mod deploy_backoff; // backoff supervisors of such actors
+#[cfg(feature = "remote")]
 pub(crate) mod child_stand_in; // the child in the place of an actor that this node has made elsewhere
 #[cfg(feature = "remote")]
 pub(crate) mod parent_stand_in; // the parent of an actor that another node has made here

@@ -662,3 +662,29 @@ fn what_cannot_be_sent_is_refused_at_the_call() {
     let refused = alone.actor("w").deploy_on::<Worker>("n2", (String::new(), to.clone()));
     assert!(refused.expect_err("it has no node").to_string().contains("SystemBuilder::node"));
 }
+
+#[test]
+fn a_backoff_supervisor_makes_an_actor_elsewhere_anew() {
+    let stage = Stage::new();
+    let second = std::time::Duration::from_secs(1);
+    let backoff = pointsman::pattern::Backoff::on_stop(second, second).manual_reset();
+    let args = ("w".to_owned(), stage.hearing.clone());
+    let supervisor = stage.n1.actor("boss").deploy_backoff::<Worker>("n2", args, backoff).expect("it spawns");
+    let hears_start = || stage.hears("w started below pointsman://demo@n1/user/boss");
+    hears_start();
+    let first = supervisor.child().expect("the first one is there at once");
+    assert!(!first.is_here());
+    supervisor.to_ref().tell("hello".to_owned());
+    stage.hears("w hello");
+    first.tell("stop".to_owned());
+    stage.hears("w stopped");
+    wait_until(|| supervisor.child().is_none());
+    stage.network.clock.advance(second);
+    hears_start();
+    wait_until(|| supervisor.child().is_some_and(|next| next != first && !next.is_here()));
+    supervisor.to_ref().tell("again".to_owned());
+    stage.hears("w again");
+    assert_eq!(supervisor.restarts(), 1);
+    drop(supervisor);
+    stage.end();
+}
