@@ -18,10 +18,11 @@ use pointsman::prelude::*;
 use pointsman::remote::{
     Deploy, Engine, InProcess, LinkReport, Node, NodeEvent, Policy, Remote, ResolveError, Wire,
 };
-use pointsman::{Ledger, Terminated};
+use pointsman::{Ledger, SendError, Terminated};
 use pointsman_nats::Nats;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Only what fails takes so long. An n2 that is started first waits for its n1 without end.
@@ -173,6 +174,17 @@ fn find(system: &System, path: &str) -> Result<ActorRef<Work>, Box<dyn Error>> {
     }
 }
 
+/// Sends as fast as the actor takes it: a link that is full, or an actor elsewhere that has too many messages, refuses more.
+fn offer(to: &ActorRef<Work>, mut work: Work) -> Result<(), SendError<Work>> {
+    loop {
+        match to.try_tell(work) {
+            Err(SendError::Full(back)) => work = back,
+            done => return done,
+        }
+        thread::yield_now();
+    }
+}
+
 /// Does the work of n1.
 fn work(system: &System) -> Result<Found, Box<dyn Error>> {
     let [worker, clerk] = ["worker", "clerk"].map(|name| format!("pointsman://demo@n2/user/{name}"));
@@ -183,7 +195,7 @@ fn work(system: &System) -> Result<Found, Box<dyn Error>> {
     let words = far.ask(Count { text: "over the hills and far away".into() }).within(PATIENCE).wait()?;
     println!("n1: {words} words");
     for number in 0..NOTES {
-        far.tell(Work::Note(format!("note {number}")));
+        offer(&far, Work::Note(format!("note {number}")))?;
     }
 
     // By their paths alone, in turn.

@@ -11,7 +11,7 @@ pub(crate) struct PoolNodes {
     names: Option<Vec<String>>,
     /// The code has named nodes twice.
     pub(crate) are_nested: bool,
-    /// The code has asked for [`skip_unwanted`](RouterPlan::skip_unwanted).
+    /// The code has asked for [`skip_unwanted`](crate::routing::RouterPlan::skip_unwanted).
     pub(crate) skips_unwanted: bool,
 }
 

@@ -1255,6 +1255,8 @@ fn connections_are_served_while_all_workers_of_the_default_dispatcher_are_blocke
     let echo =
         system.listener("echo", local()).dispatcher("own").spawn(|connection, _| Echo::new(connection));
     let (mut one, mut other) = (client_of(&blocks), client_of(&echo.unwrap()));
+    // The listeners are on the dispatcher that is blocked: both have accepted by then.
+    echoes(&mut other, b"ready");
     echoes(&mut one, b"ready");
     one.write_all(b"b").unwrap();
     let release = is_blocked.recv_timeout(LONG).unwrap();
