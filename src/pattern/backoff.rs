@@ -363,7 +363,7 @@ impl<M: Send + 'static> Actor for Supervisor<M> {
     }
 
     fn terminated(&mut self, terminated: Terminated, ctx: &mut Context<Manage>) -> HandlerResult {
-        if self.child.as_ref().map(ActorRef::any_local) != Some(terminated.actor) {
+        if self.child.as_ref().and_then(ActorRef::untyped) != Some(terminated.actor) {
             return Ok(());
         }
         self.child = None;
