@@ -679,9 +679,12 @@ fn a_backoff_supervisor_makes_an_actor_elsewhere_anew() {
     first.tell("stop".to_owned());
     stage.hears("w stopped");
     wait_until(|| supervisor.child().is_none());
-    stage.network.clock.advance(second);
+    // The pause may begin a moment later.
+    wait_until(|| {
+        stage.network.seconds(1);
+        supervisor.child().is_some_and(|next| next != first && !next.is_here())
+    });
     hears_start();
-    wait_until(|| supervisor.child().is_some_and(|next| next != first && !next.is_here()));
     supervisor.to_ref().tell("again".to_owned());
     stage.hears("w again");
     assert_eq!(supervisor.restarts(), 1);

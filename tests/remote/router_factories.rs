@@ -200,16 +200,16 @@ fn a_router_that_cannot_be_made_fails_in_its_initialization() {
     let failure_to = Mutex::new(failure_to);
     struct Parent(Strategy);
     enum Deploy {
-        Router(Shape, &'static str),
+        Router(&'static str, Shape, &'static str),
     }
     impl Actor for Parent {
         type Message = Deploy;
         fn receive(
             &mut self,
-            Deploy::Router(shape, factory): Deploy,
+            Deploy::Router(name, shape, factory): Deploy,
             ctx: &mut Context<Deploy>,
         ) -> HandlerResult {
-            ctx.router("workers").deploy_on::<Job>("n2", factory, shape)?;
+            ctx.router(name).deploy_on::<Job>("n2", factory, shape)?;
             Ok(())
         }
         fn supervision(&self) -> Strategy {
@@ -221,18 +221,17 @@ fn a_router_that_cannot_be_made_fails_in_its_initialization() {
         pointsman::Directive::Stop
     });
     let parent = two.n1.actor("parent").spawn(move || Parent(strategy.clone())).expect("the name is free");
-    for (shape, factory, why) in [
-        (Shape::Pool(0), "test.workers", "size 0"),
-        (Shape::Panics, "test.workers", "no such shape"),
-        (Shape::Pool(1), "test.none", "does not allow it"),
+    for (name, shape, factory, why) in [
+        ("empty", Shape::Pool(0), "test.workers", "size 0"),
+        ("panics", Shape::Panics, "test.workers", "no such shape"),
+        ("unknown", Shape::Pool(1), "test.none", "does not allow it"),
     ] {
-        wait_until(|| two.n1.typed_at::<Job>("/user/parent/workers").is_err());
-        parent.tell(Deploy::Router(shape, factory));
+        parent.tell(Deploy::Router(name, shape, factory));
         let failure = failures.recv_timeout(LONG).expect("it fails");
         assert!(failure.contains(why), "{failure}");
     }
     // Nothing is left there.
-    assert!(two.n2.typed_at::<Job>("/remote/demo@n1/%2Fuser%2Fparent/workers").is_err());
+    wait_until(|| two.n2.typed_at::<Job>("/remote/demo@n1/%2Fuser%2Fparent/empty").is_err());
     two.end();
 }
 
