@@ -51,7 +51,7 @@ impl Link {
         let adds_up = queued == 0 && shipped == confirmed + lost + in_doubt;
         let peer = all.iter().find(|books| books.uid == uid);
         let back = peer.map(|books| books.links.iter().find(|link| link.uid == from));
-        // What is in doubt has come, or has not.
+        // An envelope that is in doubt has come, or has not.
         let agrees = |back: &Link| (confirmed..=confirmed + in_doubt).contains(&back.received);
         adds_up && back.is_none_or(|back| back.is_some_and(agrees))
     }

@@ -27,7 +27,7 @@
 //! - **A node that joins** gets routees by a resize. The list of a pool's nodes is fixed when the pool is made, and a routee for a
 //!   node that is not there fails in its initialization after 10 s and is stopped. So the node that joins has the name of the one
 //!   that was lost, and the pool grows when it is up. To the other nodes it is another one, with a UID of its own.
-//! - **Books**: the ledger of each node balances, and of each link `shipped = confirmed + lost + in doubt`. What was under way to
+//! - **Books**: the ledger of each node balances, and of each link `shipped = confirmed + lost + in doubt`. Messages that were under way to
 //!   n3 when it was killed is in doubt. In one process n3 cannot be killed, and is shut down in the middle of its work.
 //!
 //! # Reading order
@@ -171,7 +171,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let network = match arguments[..] {
         [] | ["--in-process"] => Network::InProcess(InProcess::new()),
         ["--processes"] => Network::Server(DevServer::start()?),
-        // What the program starts itself as.
+        // The program starts itself as such a node.
         ["--node", name, "--server", server] => return nodes::serve(name, server),
         _ => return Err(USAGE.into()),
     };

@@ -121,7 +121,7 @@ impl Drop for Process {
     }
 }
 
-/// What the first node tells of the others.
+/// The events of the other nodes, as the first node tells them.
 pub struct NodeEvents {
     events: Receiver<NodeEvent>,
     _subscription: Subscription,

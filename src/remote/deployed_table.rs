@@ -4,6 +4,7 @@
 
 use crate::core::any_actor_ref::AnyActorRef;
 use crate::sync::{HashMap, Mutex, lock};
+use std::time::Duration;
 
 /// An actor, as the table knows it.
 pub(crate) trait TableActor: Clone {
@@ -27,6 +28,8 @@ struct DeployedHere<A> {
     begin: Option<Begin>,
     /// Whether the actor has been told to leave its router.
     is_leaving: bool,
+    /// The time of the system's clock at which the actor stops, though it may not have left its router by then.
+    stops_at: Option<Duration>,
 }
 
 /// Gives an actor its first turn.
@@ -92,11 +95,11 @@ impl<A: TableActor> DeployedTable<A> {
     /// ended, the actor ends with its parent.
     pub(crate) fn enter(&self, actor: A, parent: &str, suspensions: u32, begin: Option<Begin>) {
         let (uid, parent) = (actor.uid(), parent.to_owned());
-        let mut deployed = Some(DeployedHere { actor, parent, suspensions, begin, is_leaving: false });
+        let mut deployed = Some(DeployedHere { actor, parent, suspensions, begin, is_leaving: false, stops_at: None });
         let mut lists = lock(&self.0);
         let former =
             if lists.has_ended { None } else { deployed.take().and_then(|it| lists.by_uid.insert(uid, it)) };
-        // What is held back ends without the lock.
+        // An actor that is held back ends without the lock.
         drop(lists);
         drop((former, deployed));
     }
@@ -111,6 +114,22 @@ impl<A: TableActor> DeployedTable<A> {
         let mut lists = lock(&self.0);
         let deployed = lists.by_uid.get_mut(&uid)?;
         (!std::mem::replace(&mut deployed.is_leaving, true)).then(|| deployed.actor.clone())
+    }
+
+    /// An actor that leaves its router stops at this time.
+    pub(crate) fn stop_at(&self, uid: u32, time: Duration) {
+        if let Some(deployed) = lock(&self.0).by_uid.get_mut(&uid) {
+            deployed.stops_at = Some(time);
+        }
+    }
+
+    /// Returns the actors that are to stop by now, each once.
+    pub(crate) fn take_late(&self, now: Duration) -> Vec<A> {
+        let mut lists = lock(&self.0);
+        let late = |deployed: &mut DeployedHere<A>| {
+            deployed.stops_at.take_if(|time| *time <= now).map(|_| deployed.actor.clone())
+        };
+        lists.by_uid.values_mut().filter_map(late).collect()
     }
 
     /// An actor has ended. Returns its parent, if that has no other child and is needed no more.

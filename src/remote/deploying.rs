@@ -4,6 +4,7 @@ use crate::remote::child_stand_in;
 use crate::remote::control_message::NumberedMessage;
 use crate::remote::factories::Factories;
 use crate::remote::hub::Deploying;
+use crate::remote::leaving;
 use crate::remote::link::Link;
 use crate::remote::parent_stand_in;
 use std::any::Any;
@@ -27,6 +28,7 @@ impl Deploying for Factories {
     fn tick(&self, link: &Arc<Link>) {
         child_stand_in::refuse_overdue(link);
         child_stand_in::leave_again(link);
+        leaving::stop_late(link);
     }
 
     fn link_ended(&self, link: &Arc<Link>) {

@@ -881,7 +881,7 @@ mod tests {
             own.verdict(1, ParentVerdict::Resume { judged: false });
         }
         assert_eq!(victim.report(&own.peer).refused_control, 2);
-        // What was not asked for.
+        // Answers that were not asked for.
         let failure = FailureText::of(&Failure::msg("y".repeat(60_000)));
         own.send(NumberedMessage::Deployed { uid: 5 });
         own.send(NumberedMessage::DeployRefused { uid: 5, why: "x".repeat(60_000) });

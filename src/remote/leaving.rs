@@ -5,6 +5,7 @@
 //! end before, go back to the router, as those of a routee here do.
 
 use crate::core::actor_ref::ActorRef;
+use crate::core::any_actor_ref::AnyActorRef;
 use crate::core::control::{Control, Leaving};
 use crate::core::dead_letter::DeadLetterReason;
 use crate::core::elsewhere::Elsewhere;
@@ -112,18 +113,34 @@ pub(super) fn take(
         return Err(DeadLetterReason::NotAllowed);
     }
     let Some(actor) = link.deployed.begin_to_leave(uid) else { return Err(DeadLetterReason::NotAllowed) };
-    let known = link.hub.registry.by_id(type_id).map_err(|_| DeadLetterReason::UnknownType)?;
-    let inlet = known.inlet(&actor).map_err(|_| DeadLetterReason::OtherType)?;
-    let mut tokens = envelope.tokens.iter();
-    let within =
-        inlet.leave(link, decoder, &mut tokens, envelope.body).map_err(|_| DeadLetterReason::Undecodable)?;
-    match within {
-        None => {}
-        Some(Duration::ZERO) => actor.stop(),
-        Some(within) => {
-            let due = system.now().saturating_add(within);
-            system.timers().call_at(due, Box::new(move || actor.stop()));
+    match told(link, envelope, decoder, &actor, type_id) {
+        Ok(None) => {}
+        Ok(Some(Duration::ZERO)) => actor.stop(),
+        Ok(Some(within)) => link.deployed.stop_at(uid, system.now().saturating_add(within)),
+        Err(reason) => {
+            // Its router waits for its end, also where the request cannot be read.
+            actor.close_and_end();
+            return Err(reason);
         }
     }
     Ok(())
+}
+
+/// Reads the request, and tells the actor. Returns the time that it has.
+fn told(
+    link: &Arc<Link>,
+    envelope: &Envelope<'_>,
+    decoder: &mut Decoder,
+    actor: &AnyActorRef,
+    type_id: u64,
+) -> Result<Option<Duration>, DeadLetterReason> {
+    let known = link.hub.registry.by_id(type_id).map_err(|_| DeadLetterReason::UnknownType)?;
+    let inlet = known.inlet(actor).map_err(|_| DeadLetterReason::OtherType)?;
+    let mut tokens = envelope.tokens.iter();
+    inlet.leave(link, decoder, &mut tokens, envelope.body).map_err(|_| DeadLetterReason::Undecodable)
+}
+
+/// Stops the actors whose time to leave their routers is over. Called each second.
+pub(super) fn stop_late(link: &Link) {
+    link.deployed.take_late(link.hub.now()).iter().for_each(AnyActorRef::stop);
 }

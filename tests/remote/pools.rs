@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-/// What the workers of one test have done: all nodes are in this process.
+/// The record of the workers of one test: all nodes are in this process.
 #[derive(Default)]
 struct Done {
     /// The name of each worker, and what it has been told.

@@ -2,8 +2,8 @@
 //!
 //! A case is a pool with a strategy, and a history of commands: messages that are counted, fail, panic or stop their routee,
 //! resizes, removals, watches, pills, failures of the parent, states that cannot be made. It is run with all routees here, where
-//! the system tells when nothing is under way any more. What is seen then, after each command, has to be seen of the same history
-//! with the routees elsewhere, too: the routees and their restarts, the names that are taken, what each routee has handled and
+//! the system tells when nothing is under way any more. The same history with the routees elsewhere has to show the same after each
+//! command: the routees and their restarts, the names that are taken, what each routee has handled and
 //! lived through, which watches have ended, and how many messages were dead letters.
 
 use pointsman::prelude::*;
@@ -109,7 +109,7 @@ impl Numbers {
     }
 }
 
-/// What the routees of one run have done: all nodes are in this process. By the numbers of the routees.
+/// The record of the routees of one run, by their numbers: all nodes are in this process.
 #[derive(Debug, Default)]
 struct Done {
     handled: BTreeMap<u32, Vec<u32>>,
@@ -242,7 +242,7 @@ impl Actor for Parent {
     }
 }
 
-/// What is seen of a pool between two commands.
+/// A pool as it is seen between two commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// The name of each routee, and how often it was restarted; `None` once the pool has ended.

@@ -117,7 +117,7 @@ fn gated_ledgers(
 }
 
 fn describe(node: Node) -> Node {
-    // What a node sends comes in one order.
+    // The messages of a node come in one order.
     let node = node.lanes(NonZeroU8::MIN);
     node.message::<LedgerMsg>().policy(Policy::closed().allow_path("/user/ledgers"))
 }

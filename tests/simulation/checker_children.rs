@@ -19,7 +19,7 @@ impl fmt::Display for Child {
     }
 }
 
-/// What all logs say of a child.
+/// The life of a child, as all logs tell it.
 #[derive(Default)]
 struct Life {
     is_deployed: bool,
@@ -97,7 +97,7 @@ fn is_down(log: &Log, of: Start) -> bool {
 fn check_child(logs: &[Log], child: Child, life: &Life, fault: &mut impl FnMut(String)) {
     let by = logs.iter().find(|log| log.start == child.by);
     if by.is_none_or(|log| log.is_cut_off) {
-        // What it was told in its last moments is unknown. A killed process has no living children.
+        // The log of its last moments is unknown. A killed process has no living children.
         if life.lives_there > 0 {
             fault(format!("{child} has an actor, though the process of its parent has ended"));
         }

@@ -566,7 +566,7 @@ impl EarlyMessage for Numbered {
     }
 }
 
-/// What a link has sent; nothing behind its end.
+/// The messages that a link has sent; none behind its end.
 #[derive(Default)]
 struct Stream {
     sent: Vec<Numbered>,
