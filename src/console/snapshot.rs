@@ -97,6 +97,9 @@ fn link(link: &LinkStats) -> Value {
         "refused_control": counts.refused_control,
         "lost_replies": counts.lost_replies,
         "overdue": counts.overdue,
+        "incomplete": counts.incomplete,
+        "choked": link.choked,
+        "choked_sends": counts.choked_sends,
         "malformed": counts.malformed,
         "stale": counts.stale,
     })

@@ -95,7 +95,8 @@ impl<A: TableActor> DeployedTable<A> {
     /// ended, the actor ends with its parent.
     pub(crate) fn enter(&self, actor: A, parent: &str, suspensions: u32, begin: Option<Begin>) {
         let (uid, parent) = (actor.uid(), parent.to_owned());
-        let mut deployed = Some(DeployedHere { actor, parent, suspensions, begin, is_leaving: false, stops_at: None });
+        let mut deployed =
+            Some(DeployedHere { actor, parent, suspensions, begin, is_leaving: false, stops_at: None });
         let mut lists = lock(&self.0);
         let former =
             if lists.has_ended { None } else { deployed.take().and_then(|it| lists.by_uid.insert(uid, it)) };

@@ -118,6 +118,7 @@ impl From<LinkReport> for LinkStats {
             state,
             queued: report.queued,
             in_doubt: report.in_doubt,
+            choked: report.choked,
             counts: LinkCounts {
                 shipped: report.shipped,
                 confirmed: report.confirmed,
@@ -127,6 +128,8 @@ impl From<LinkReport> for LinkStats {
                 refused_control: report.refused_control,
                 lost_replies: report.lost_replies,
                 overdue: report.overdue,
+                incomplete: report.incomplete,
+                choked_sends: report.choked_sends,
                 malformed: report.malformed,
                 stale: report.stale,
             },

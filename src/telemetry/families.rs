@@ -374,7 +374,7 @@ fn show_node(stats: &Stats, node: &NodeStats, sink: &mut dyn Sink) -> fmt::Resul
     let outgoing = gauge("pointsman_outgoing", "Messages that wait to leave for other nodes.");
     sink.sample(&outgoing, &[], Value::Count(stats.ledger.queued.saturating_sub(of_actors)))?;
     type Get = fn(&LinkStats) -> u64;
-    let families: [(Family, Get); 12] = [
+    let families: [(Family, Get); 15] = [
         (gauge("pointsman_link_queued", "Envelopes that wait to leave for a start of a node."), |link| {
             link.queued
         }),
@@ -406,6 +406,18 @@ fn show_node(stats: &Stats, node: &NodeStats, sink: &mut dyn Sink) -> fmt::Resul
         (
             counter("pointsman_link_overdue", "Notices that did not wait for the messages before them."),
             |link| link.counts.overdue,
+        ),
+        (
+            counter(
+                "pointsman_link_incomplete",
+                "Large messages from there that were given up before they were whole.",
+            ),
+            |link| link.counts.incomplete,
+        ),
+        (gauge("pointsman_link_choked", "Actors here that it is told to send no more."), |link| link.choked),
+        (
+            counter("pointsman_link_choked_sends", "Sends to choked actors there that were refused here."),
+            |link| link.counts.choked_sends,
         ),
         (counter("pointsman_link_malformed", "Frames from there that could not be read."), |link| {
             link.counts.malformed

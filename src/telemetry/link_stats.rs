@@ -20,6 +20,7 @@ pub(crate) struct LinkStats {
     pub state: &'static str,
     pub queued: u64,
     pub in_doubt: u64,
+    pub choked: u64,
     pub counts: LinkCounts,
     /// The refused envelopes, without reasons that none has.
     pub refused: Vec<(DeadLetterReason, u64)>,
@@ -36,6 +37,8 @@ pub(crate) struct LinkCounts {
     pub refused_control: u64,
     pub lost_replies: u64,
     pub overdue: u64,
+    pub incomplete: u64,
+    pub choked_sends: u64,
     pub malformed: u64,
     pub stale: u64,
 }
@@ -57,6 +60,8 @@ impl NodeStats {
                 (&mut counts.refused_control, before.refused_control),
                 (&mut counts.lost_replies, before.lost_replies),
                 (&mut counts.overdue, before.overdue),
+                (&mut counts.incomplete, before.incomplete),
+                (&mut counts.choked_sends, before.choked_sends),
                 (&mut counts.malformed, before.malformed),
                 (&mut counts.stale, before.stale),
             ] {

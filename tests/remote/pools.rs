@@ -275,6 +275,32 @@ fn what_a_routee_leaves_behind_is_routed_again() {
 }
 
 #[test]
+fn a_routee_elsewhere_that_takes_too_long_to_leave_is_stopped() {
+    let network = Network::new();
+    let nodes = three(&network);
+    let done = done(12);
+    let pool = nodes[0]
+        .router("workers")
+        .deployable_pool::<Worker>(2, 12)
+        .on_nodes(["n2"])
+        .farewell(|| Job::Do(7))
+        .leave_within(Duration::from_secs(5))
+        .spawn()
+        .expect("it spawns");
+    assert_eq!(pool.resize_to(1), Ok(1));
+    // It gets its farewell, and does not stop itself.
+    wait_until(|| {
+        network.seconds(1);
+        done.count() == 1
+    });
+    wait_until(|| {
+        network.seconds(1);
+        done.has_lived("c2 stopped")
+    });
+    assert_eq!(end(&network, nodes), 0);
+}
+
+#[test]
 fn a_farewell_reaches_a_routee_elsewhere_behind_all_that_was_routed() {
     let network = Network::new();
     let nodes = three(&network);
