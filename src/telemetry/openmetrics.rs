@@ -351,6 +351,7 @@ mod tests {
             state: "up",
             queued: 3,
             in_doubt: 1,
+            choked: 0,
             counts,
             refused: vec![(DeadLetterReason::Full, 4), (DeadLetterReason::NotAllowed, 1)],
         };
