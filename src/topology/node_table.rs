@@ -1,8 +1,8 @@
 //! The table of the nodes that mount a remote group, which senders read and the search replaces.
 
 use crate::core::actor_ref::ActorRef;
-use crate::sync::{Mutex, lock};
-use std::sync::Arc as StdArc;
+use crate::util::reclaim;
+use crate::util::reclaim::Published;
 
 /// The nodes that mount a group, and the group's reference at each, in the order of their names.
 pub(crate) struct NodeTable<D> {
@@ -16,20 +16,24 @@ impl<D> NodeTable<D> {
     }
 }
 
-/// The present table.
+/// The present table. Senders read it without a lock and without a count.
 pub(crate) struct NodeTables<D> {
-    present: Mutex<StdArc<NodeTable<D>>>,
+    present: Published<NodeTable<D>>,
 }
 
-impl<D> NodeTables<D> {
+impl<D: Send + 'static> NodeTables<D> {
     pub(crate) fn new() -> Self {
-        let empty = NodeTable { names: Vec::new(), groups: Vec::new() };
-        Self { present: Mutex::new(StdArc::new(empty)) }
+        Self { present: Published::new(NodeTable { names: Vec::new(), groups: Vec::new() }) }
     }
 
-    /// Returns the present table. The lock is held for a count only.
-    pub(crate) fn table(&self) -> StdArc<NodeTable<D>> {
-        lock(&self.present).clone()
+    /// Reads the present table.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&NodeTable<D>) -> R) -> R {
+        read(self.present.read(&reclaim::section()))
+    }
+
+    /// Returns the names of the nodes that mount the group.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.read(|table| table.names.clone())
     }
 
     /// Enters the group of a node, in the place of the one before.
@@ -39,7 +43,7 @@ impl<D> NodeTables<D> {
 
     /// Takes all nodes out.
     pub(crate) fn clear(&self) {
-        self.table().names.iter().for_each(|node| self.remove(node));
+        self.names().iter().for_each(|node| self.remove(node));
     }
 
     /// Takes a node out.
@@ -49,17 +53,14 @@ impl<D> NodeTables<D> {
 
     /// Sets or removes the group of a node. The search alone does so, and one change at a time.
     fn change(&self, node: &str, group: Option<ActorRef<D>>) {
-        let before = self.table();
-        let others = before.names.iter().zip(&before.groups).filter(|(name, _)| *name != node);
-        let mut all: Vec<(String, ActorRef<D>)> =
-            others.map(|(name, group)| (name.clone(), group.clone())).collect();
+        let mut all: Vec<(String, ActorRef<D>)> = self.read(|before| {
+            let others = before.names.iter().zip(&before.groups).filter(|(name, _)| *name != node);
+            others.map(|(name, group)| (name.clone(), group.clone())).collect()
+        });
         all.extend(group.map(|group| (node.to_owned(), group)));
         all.sort_by(|one, other| one.0.cmp(&other.0));
         let (names, groups) = all.into_iter().unzip();
-        let after = StdArc::new(NodeTable { names, groups });
-        let replaced = std::mem::replace(&mut *lock(&self.present), after);
-        // Without the lock: the last holder of a reference may run its drop.
-        drop(replaced);
+        self.present.replace(NodeTable { names, groups });
     }
 }
 
@@ -73,14 +74,15 @@ mod tests {
         for node in ["n3", "n1", "n2", "n1"] {
             tables.enter(node, ActorRef::from_fn(|_: u8| {}));
         }
-        let before = tables.table();
-        assert_eq!(before.names, ["n1", "n2", "n3"]);
-        assert_eq!((before.index_of("n2"), before.index_of("n4")), (Some(1), None));
-        tables.remove("n2");
-        tables.remove("n4");
-        assert_eq!(tables.table().names, ["n1", "n3"]);
-        assert_eq!(before.groups.len(), 3, "a sender keeps the table that it has read");
+        tables.read(|before| {
+            assert_eq!(before.names, ["n1", "n2", "n3"]);
+            assert_eq!((before.index_of("n2"), before.index_of("n4")), (Some(1), None));
+            tables.remove("n2");
+            tables.remove("n4");
+            assert_eq!(tables.names(), ["n1", "n3"]);
+            assert_eq!(before.groups.len(), 3, "a sender keeps the table that it reads");
+        });
         tables.clear();
-        assert!(tables.table().names.is_empty());
+        assert!(tables.names().is_empty());
     }
 }

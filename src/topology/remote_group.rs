@@ -17,7 +17,7 @@ use crate::topology::error::TopologyError;
 use crate::topology::node_choices::{NodeChoice, NodeChoices};
 use crate::topology::node_route::NodeRoute;
 use crate::topology::node_search::{self, Sought};
-use crate::topology::node_table::NodeTables;
+use crate::topology::node_table::{NodeTable, NodeTables};
 use crate::topology::outlet::{Inside, MessageDestination};
 use crate::topology::plan::{DeclaredGroup, Topology};
 use crate::topology::remote_entry::{RemoteEntry, RemoteGroupInfo};
@@ -199,14 +199,13 @@ impl<D: Send + 'static> RemoteGroup<D> {
 
     /// Returns the names of the nodes that mount the group now, in order.
     pub fn nodes(&self) -> Vec<String> {
-        self.shared.tables.table().names.clone()
+        self.shared.tables.names()
     }
 
     /// Returns the reference to the group at a node; `None` if the node does not mount it now. A message to this reference
     /// passes no routes. The reference means the present group there, and is closed when that ends.
     pub fn at(&self, node: &str) -> Option<ActorRef<D>> {
-        let table = self.shared.tables.table();
-        Some(table.groups[table.index_of(node)?].clone())
+        self.shared.tables.read(|table| Some(table.groups[table.index_of(node)?].clone()))
     }
 }
 
@@ -216,9 +215,9 @@ impl<D> Clone for RemoteGroup<D> {
     }
 }
 
-impl<D> fmt::Debug for RemoteGroup<D> {
+impl<D: Send + 'static> fmt::Debug for RemoteGroup<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = &self.shared.tables.table().names;
+        let nodes = self.shared.tables.names();
         write!(f, "RemoteGroup({} at {nodes:?})", self.shared.name)
     }
 }
@@ -250,7 +249,7 @@ impl<D: Wire> RemoteEntry for Shared<D> {
             name: self.name.to_string(),
             message_type: std::any::type_name::<D>(),
             path: lock(&self.plan).path.clone(),
-            nodes: self.tables.table().names.clone(),
+            nodes: self.tables.names(),
         }
     }
 }
@@ -331,17 +330,23 @@ impl<M, D> NodeDestination<M, D> {
     }
 }
 
-impl<M, D> MessageDestination<M> for NodeDestination<M, D>
+impl<M, D> NodeDestination<M, D>
 where
     M: Send + 'static,
     D: Wire + Wraps<M>,
 {
-    fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
-        let table = self.group.tables.table();
+    /// Offers a message to the nodes of a table that the predicates choose.
+    fn offer_to(
+        &self,
+        table: &NodeTable<D>,
+        message: M,
+        way: &SendOp<'_>,
+        copier: Option<&dyn Copier<M>>,
+    ) -> Result<(), M> {
         if table.names.is_empty() {
             return Err(message);
         }
-        let chosen = self.choices.choose(&message, &table);
+        let chosen = self.choices.choose(&message, table);
         let inside = copier.map(Inside::<M, D>::new);
         let delivery = way.delivery(inside.as_ref().map(|inside| inside as &dyn Copier<D>));
         if chosen.is_discarded {
@@ -365,6 +370,16 @@ where
         let copy = copies.last();
         copies.reclaim_copy(offer(*last, copy));
         copies.into_unsent()
+    }
+}
+
+impl<M, D> MessageDestination<M> for NodeDestination<M, D>
+where
+    M: Send + 'static,
+    D: Wire + Wraps<M>,
+{
+    fn offer(&self, message: M, way: &SendOp<'_>, copier: Option<&dyn Copier<M>>) -> Result<(), M> {
+        self.group.tables.read(|table| self.offer_to(table, message, way, copier))
     }
 
     fn restore(&self, message: Box<dyn Any + Send>) -> M {
