@@ -234,7 +234,18 @@ pub(crate) fn route_refused<M: Send + 'static, L: RoutingLogic<M>>(
 ) -> Result<(), SendError<M>> {
     let routee = routees.as_slice()[index].actor();
     let Err(refused) = cx.deliver_refused(routee, refused) else { return Ok(()) };
-    match cx.pass_over(index, routee, refused) {
+    route_returned(logic, index, refused, routees, cx)
+}
+
+/// Routes a message that the selected routee, which is no actor, has refused, as [`route_to_one`] does.
+pub(crate) fn route_returned<M: Send + 'static, L: RoutingLogic<M>>(
+    logic: &L,
+    index: usize,
+    refused: SendError<M>,
+    routees: &Routees<M>,
+    cx: &RouteContext<'_>,
+) -> Result<(), SendError<M>> {
+    match cx.pass_over(index, routees.as_slice()[index].actor(), refused) {
         SendError::Closed(refused) => select_again(logic, refused, routees, cx).map_or(Ok(()), Err),
         other => Err(other),
     }

@@ -198,8 +198,7 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
         };
         let routee = routees[index].actor();
         let Target::Local(actor) = routee.target() else {
-            return self
-                .go_on(table, move |cx| logic::route_to_selected(&*self.logic, index, message, table, cx));
+            return self.deliver_to_recipient(table, index, message);
         };
         actor.mailbox.push_or(
             message,
@@ -261,6 +260,33 @@ impl<M: Send + 'static, L: RoutingLogic<M>> Routing<M, L> {
             return Ok(DeliveryStatus::Passed);
         };
         self.go_on(table, |cx| logic::route_refused(&*self.logic, index, refused, table, cx))
+    }
+
+    /// Routes a message for which the logic has selected a routee of this table that is no actor of this system.
+    #[inline(never)]
+    fn deliver_to_recipient(
+        &self,
+        table: &Routees<M>,
+        index: usize,
+        message: M,
+    ) -> Result<DeliveryStatus, SendError<M>> {
+        let routee = table.as_slice()[index].actor();
+        if !routee.is_counted() {
+            return self.go_on(table, |cx| logic::route_to_selected(&*self.logic, index, message, table, cx));
+        }
+        // There is always one left: this is the outermost router.
+        let hop = HopGuard::take();
+        // The recipient accounts for a message that it has, also when its code unwinds.
+        let refused = match routee.forward_counted(message) {
+            Ok(DeliveryStatus::Passed) => return Ok(DeliveryStatus::Passed),
+            Ok(DeliveryStatus::Handled) => {
+                self.shared.info.counters().handled_by_function();
+                return Ok(DeliveryStatus::Passed);
+            }
+            Err(refused) => refused,
+        };
+        drop(hop);
+        self.go_on(table, |cx| logic::route_returned(&*self.logic, index, refused, table, cx))
     }
 
     /// Routes a message on for which the logic has selected a routee of this table. The caller's section keeps the table.

@@ -1,5 +1,5 @@
 //! Actors that one node has made on another, over a NATS server on this machine: a tell that is routed to a pool there beside one to a
-//! single actor there, a restart there beside one here, and the memory of a child here that stands in for an actor there.
+//! single actor there and one to each routee in turn, by a thread and by an actor; a restart there beside one here, and the memory of a child here that stands in for an actor there.
 //!
 //! `cargo run --release --manifest-path benches/remote/Cargo.toml --bin deployed [-- ROUNDS]` needs `nats-server` (a Debian package).
 //! The rounds are interleaved. A figure is the median of the rounds, and the range of all stands behind it.
@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The tells of which the processor time is taken. No routee has so many messages that its senders are refused.
+/// The tells of a round of which the processor time is taken. No actor gets so many messages that its senders are refused.
 const TELLS: u64 = 4_000;
+/// Direct and routed tells take turns after so many, so that both have the same share of what else the machine does.
+const TURN: u64 = 250;
 const ROUTEES: usize = 4;
 const RESTARTS: usize = 300;
 const STAND_INS: usize = 1_000;
@@ -94,17 +96,45 @@ fn thread_time() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// The processor time of a tell, in nanoseconds. `tell` returns what finds no room.
-fn time_of_tells(tell: impl Fn(Work) -> Option<Work>) -> f64 {
+/// The processor time of some tells, in nanoseconds. `tell` returns what finds no room.
+fn time_of_tells(tell: impl Fn(u64, Work) -> Option<Work>) -> f64 {
     let began = thread_time();
-    for number in 0..TELLS {
+    for number in 0..TURN {
         let mut note = Work::Note([number; 7]);
-        while let Some(back) = tell(note) {
+        while let Some(back) = tell(number, note) {
             note = back;
             thread::yield_now();
         }
     }
-    (thread_time() - began) / TELLS as f64
+    thread_time() - began
+}
+
+/// Does what it is told on a worker of its system.
+struct Doer;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+impl Actor for Doer {
+    type Message = Task;
+
+    fn receive(&mut self, task: Task, _: &mut Context<Task>) -> HandlerResult {
+        task();
+        Ok(())
+    }
+}
+
+/// The processor times of a tell to one actor, of one to each of some actors in turn, and of one that is routed to these, in
+/// nanoseconds.
+fn times_of_tells(single: &ActorRef<Work>, routees: &[ActorRef<Work>], pool: &ActorRef<Work>) -> [f64; 3] {
+    let back =
+        |refused: Result<(), pointsman::SendError<Work>>| refused.err().map(|error| error.into_inner());
+    let mut sums = [0.0; 3];
+    for _ in 0..TELLS / TURN {
+        sums[0] += time_of_tells(|_, note| back(single.try_tell(note)));
+        sums[1] += time_of_tells(|number, note| back(routees[number as usize % ROUTEES].try_tell(note)));
+        sums[2] += time_of_tells(|_, note| back(pool.try_tell(note)));
+    }
+    sums.map(|sum| sum / TELLS as f64)
 }
 
 /// The time from a message that fails an actor to an answer of its next state, in microseconds: the median.
@@ -148,16 +178,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [there, single] = ["there", "single"].map(|name| n1.actor(name).deploy_on::<Worker>("n2", ()));
     let (there, single) = (there?, single?);
     let here = n1.actor("here").deploy::<Worker>(())?;
-    let back = |refused: Result<(), pointsman::SendError<Work>>| refused.err().map(|error| error.into_inner());
+    let routees = pool.routees()?;
+    let doer = n1.spawn(|| Doer)?;
     let settle = || -> Result<(), Box<dyn Error>> {
-        for routee in pool.routees()?.iter().chain([&single]) {
+        for routee in routees.iter().chain([&single]) {
             routee.ask(Handled).within(LONG).wait()?;
         }
         Ok(())
     };
     let names = [
-        "a tell to an actor there, processor time of its sender, ns",
+        "a tell to an actor there, processor time of its sender, a thread, ns",
+        "a tell to each of the routees of a pool there in turn, ns",
         "a tell that is routed to a pool there, ns",
+        "a tell of an actor to an actor there, ns",
+        "a tell of an actor to each of the routees in turn, ns",
+        "a tell of an actor that is routed to the pool there, ns",
         "an ask there, µs",
         "a failure, a restart and an ask there, µs",
         "an ask here, µs",
@@ -166,11 +201,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = names.map(|_| Vec::new());
     for round in 0..=rounds {
         settle()?;
-        let direct = time_of_tells(|note| back(single.try_tell(note)));
+        let [direct, in_turn, routed] = times_of_tells(&single, &routees, &pool);
         settle()?;
-        let routed = time_of_tells(|note| back(pool.try_tell(note)));
+        let (done, times) = std::sync::mpsc::channel();
+        let (one, all, router) = (single.clone(), routees.clone(), pool.to_ref());
+        let task = move || {
+            // The receiver waits.
+            let _ = done.send(times_of_tells(&one, &all, &router));
+        };
+        doer.tell(Box::new(task) as Task);
+        let by_actor = times.recv()?;
         settle()?;
-        let figures = [direct, routed, ask(&there)?, restart(&there)?, ask(&here)?, restart(&here)?];
+        let figures = [
+            direct,
+            in_turn,
+            routed,
+            by_actor[0],
+            by_actor[1],
+            by_actor[2],
+            ask(&there)?,
+            restart(&there)?,
+            ask(&here)?,
+            restart(&here)?,
+        ];
         // The first one warms up.
         if round > 0 {
             rows.iter_mut().zip(figures).for_each(|(row, figure)| row.push(figure));
@@ -181,8 +234,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         let most = row.iter().copied().fold(0.0, f64::max);
         println!("{name}: {:.1} ({least:.1} to {most:.1})", median(row.clone()));
     }
-    let [direct, routed, ..] = &rows;
-    println!("routed beside direct: {:.2} (target: at most 1.2)", median(routed.clone()) / median(direct.clone()));
+    let [direct, in_turn, routed, by_actor, in_turn_by_actor, routed_by_actor, ..] = &rows;
+    let ratios = [
+        ("one actor", routed, direct),
+        ("the routees in turn", routed, in_turn),
+        ("one actor, by an actor", routed_by_actor, by_actor),
+        ("the routees in turn, by an actor", routed_by_actor, in_turn_by_actor),
+    ];
+    for (name, routed, beside) in ratios {
+        let ratios: Vec<_> = routed.iter().zip(beside).map(|(routed, direct)| routed / direct).collect();
+        let [least, most] =
+            [f64::min, f64::max].map(|of| ratios.iter().copied().reduce(of).expect("there are rounds"));
+        let ratio = median(ratios);
+        println!(
+            "routed beside {name}, of each round: {ratio:.2} ({least:.2} to {most:.2}; target: at most 1.2)"
+        );
+    }
     // A node that is not there makes no actors, so all that is allocated is here.
     let before = ALLOCATED.load(Ordering::Relaxed);
     let far: Vec<_> = (0..STAND_INS)
