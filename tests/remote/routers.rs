@@ -165,6 +165,8 @@ fn the_first_of_several_nodes_answers() {
     let router = all.router(|plan| plan.logic(ScatterGatherFirstCompleted::within(LONG)));
     let answer = router.ask(Where).within(LONG).wait().expect("the others answer");
     assert!(["n2", "n3"].contains(&answer.as_str()), "{answer}");
+    let (answer, replier) = router.ask_traced(Where).within(LONG).wait().expect("the others answer");
+    assert!(replier.to_string().starts_with(&format!("pointsman://demo@{answer}/user/")), "{replier}");
     all.end();
 }
 
