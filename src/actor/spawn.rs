@@ -442,7 +442,10 @@ fn check<'a, A: Actor>(
     let (dispatcher, mailbox, stash_capacity) = match section {
         Some(section) => {
             #[cfg(feature = "remote")]
-            section.check_is_here(parent, || path_below(parent, name))?;
+            {
+                section.check_is_here(parent, || path_below(parent, name))?;
+                section.check_has_no_routees(|| path_below(parent, name))?;
+            }
             let deployment = &section.deployment;
             (
                 deployment.dispatcher.clone().or(dispatcher),
@@ -503,12 +506,18 @@ impl MatchedDeployment {
         if parent.core().system.extensions.node_name() == Some(node) {
             return Ok(());
         }
-        let key = format!("deployment.{:?}.remote", self.pattern);
-        Err(SpawnError::Section {
-            path: path(),
-            key,
-            fault: SectionFault::NotDeployable { nodes: vec![node.clone()] },
-        })
+        Err(self.not_deployable("remote", vec![node.clone()], path()))
+    }
+
+    /// Refuses an actor that is no router and whose section names the nodes of routees.
+    fn check_has_no_routees(&self, path: impl FnOnce() -> String) -> Result<(), SpawnError> {
+        let Some(nodes) = &self.deployment.router.target_nodes else { return Ok(()) };
+        Err(self.not_deployable("router.target.nodes", nodes.clone(), path()))
+    }
+
+    fn not_deployable(&self, key: &str, nodes: Vec<String>, path: String) -> SpawnError {
+        let key = format!("deployment.{:?}.{key}", self.pattern);
+        SpawnError::Section { path, key, fault: SectionFault::NotDeployable { nodes } }
     }
 }
 

@@ -245,9 +245,9 @@ pub enum SpawnError {
         /// The fault of the settings.
         fault: SettingError,
     },
-    /// The system's settings for the router at this path are impossible for it.
+    /// The system's settings for the actor or the router at this path are impossible for it.
     Section {
-        /// The router's path.
+        /// The path.
         path: String,
         /// The key at fault, with the sections around it.
         key: String,
@@ -322,7 +322,7 @@ impl fmt::Display for SpawnError {
                  the resizer out, or make it another pool"
             ),
             SpawnError::Group { path, fault } => write!(f, "group {path}: {fault}"),
-            SpawnError::Section { path, key, fault } => write!(f, "router {path}, key `{key}`: {fault}"),
+            SpawnError::Section { path, key, fault } => write!(f, "{path}, key `{key}`: {fault}"),
             SpawnError::ParentStopped { path } => {
                 write!(f, "parent {path} takes no more children: it ends, or was told to create none")
             }

@@ -146,7 +146,7 @@ impl<M: Send + 'static, L> RouterPlan<M, L> {
     /// # Errors
     ///
     /// Of [`spawn`](Self::spawn): [`SpawnError::Deploy`](crate::SpawnError::Deploy) for another pool, or a group; without a node;
-    /// if nodes are named twice, for that would be a remote pool of a remote pool; for a pool that shares a queue; with
+    /// for a second call of `on_nodes`, which would be a remote pool of a remote pool; for a pool that shares a queue; with
     /// [`skip_unwanted`](Self::skip_unwanted), which routees elsewhere ask for themselves; and where an actor cannot be
     /// [deployed](crate::actor::ActorBuilder::deploy_on).
     pub fn on_nodes(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {

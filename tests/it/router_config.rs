@@ -648,7 +648,7 @@ fn a_logic_of_ones_own_is_found_by_its_name_and_gets_the_whole_section() {
     let error = system.router("lost").pool(3, make.clone()).spawn().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "router /user/lost, key `deployment.\"/lost\".router.router`: the logic \"favourite\": it has no option \
+        "/user/lost, key `deployment.\"/lost\".router.router`: the logic \"favourite\": it has no option \
          `index`"
     );
     let error = system.router("other").pool(3, make).spawn().unwrap_err();

@@ -570,6 +570,7 @@ fn settings_name_the_nodes() {
         "deployment.\"/plain\".router.target.nodes",
         &target,
     );
+    refused(n1.actor("plain").spawn(here).map(drop), "deployment.\"/plain\".router.target.nodes", &target);
     let group = n1.router("group").group([ActorRef::<Job>::from_fn(|_| {})]);
     refused(group.spawn().map(drop), "deployment.\"/group\".router.target.nodes", &target);
     refused(n1.actor("far").spawn(here).map(drop), "deployment.\"/far\".remote", &["n2"]);
