@@ -413,7 +413,7 @@ unsafe fn refuse<A: Actor, F: Recipe<A>>(header: NonNull<Header>) -> Option<AnyA
 }
 
 /// The path of a child that is about to be made.
-fn path_below(parent: &AnyActorRef, name: Option<&str>) -> String {
+pub(crate) fn path_below(parent: &AnyActorRef, name: Option<&str>) -> String {
     format!("{}/{}", parent.path().as_str().trim_end_matches('/'), name.unwrap_or("$"))
 }
 
@@ -509,9 +509,13 @@ impl MatchedDeployment {
         Err(self.not_deployable("remote", vec![node.clone()], path()))
     }
 
-    /// Refuses an actor that is no router and whose section names the nodes of routees.
-    fn check_has_no_routees(&self, path: impl FnOnce() -> String) -> Result<(), SpawnError> {
+    /// Refuses an actor that is no router here and whose section names the nodes of routees. A pattern with wildcards may be
+    /// meant for other paths.
+    pub(crate) fn check_has_no_routees(&self, path: impl FnOnce() -> String) -> Result<(), SpawnError> {
         let Some(nodes) = &self.deployment.router.target_nodes else { return Ok(()) };
+        if self.pattern.contains('*') {
+            return Ok(());
+        }
         Err(self.not_deployable("router.target.nodes", nodes.clone(), path()))
     }
 

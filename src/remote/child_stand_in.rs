@@ -11,7 +11,7 @@ use crate::actor::context::Context;
 use crate::actor::guardians::Never;
 use crate::actor::mailbox_choice::MailboxKind;
 use crate::actor::recipe::{Recipe, StandInStage, by_context};
-use crate::actor::spawn::{Held, Plan, spawn_cell, spawn_standing};
+use crate::actor::spawn::{Held, Plan, path_below, spawn_cell, spawn_standing};
 use crate::actor::turn::apply;
 use crate::core::actor_ref::ActorRef;
 use crate::core::any_actor_ref::AnyActorRef;
@@ -227,11 +227,11 @@ pub(crate) fn deploy_held<M: Wire, T: Serialize>(
     if let Some(name) = &name {
         check_name(name)?;
     }
-    let refuse = |fault| {
-        let parent = parent.path();
-        let parent = parent.as_str().trim_end_matches('/');
-        SpawnError::Deploy { path: format!("{parent}/{}", name.as_deref().unwrap_or("$")), fault }
-    };
+    let path = || path_below(&parent, name.as_deref());
+    let refuse = |fault| SpawnError::Deploy { path: path(), fault };
+    if let Some(section) = parent.core().system.section(&parent, name.as_deref()) {
+        section.check_has_no_routees(path)?;
+    }
     let Some(hub) = parent.core().system.hub().cloned() else { return Err(refuse(DeployFault::NoNode)) };
     if !is_node_name(node) {
         return Err(refuse(DeployFault::NodeName { node: node.to_owned() }));

@@ -3,7 +3,7 @@
 //! The router is whole there: its head is the child of the parent here, and its routees are below the head. Messages to it cross
 //! once, and are routed where the routees are.
 
-use crate::actor::spawn::Plan;
+use crate::actor::spawn::{Plan, path_below};
 use crate::core::actor_ref::ActorRef;
 use crate::core::deploy_fault::DeployFault;
 use crate::core::error::SpawnError;
@@ -137,12 +137,9 @@ impl RouterBuilder {
     fn deploy_here<M: Wire, T: 'static>(self, factory: &str, args: T) -> Result<ActorRef<M>, SpawnError> {
         let (parent, name) = self.place();
         let parent = parent.map_err(|system| SpawnError::ShutDown { system })?;
-        let refuse = |why| {
-            let path = format!("{}/{}", parent.path(), name.as_deref().unwrap_or("$"));
-            SpawnError::Deploy {
-                path,
-                fault: DeployFault::RouterFactory { factory: factory.to_owned(), why },
-            }
+        let refuse = |why| SpawnError::Deploy {
+            path: path_below(&parent, name.as_deref()),
+            fault: DeployFault::RouterFactory { factory: factory.to_owned(), why },
         };
         let hub = parent.core().system.hub();
         let known = hub.and_then(|hub| hub.deploying.router_factory(factory));

@@ -175,7 +175,7 @@ impl Deployment {
     }
 
     /// Sets the kind and the settings of the router at this path. For an actor that is no router, the only effect is a
-    /// warning in the log, but for the nodes of routees, which are an error.
+    /// warning in the log, or an error for [the nodes of routees](RouterSettings::target_nodes).
     ///
     /// The other settings of this path apply to the routees that a pool makes, not to the router's head, unless the
     /// path of a routee has settings: `/shards/*` takes precedence over `/shards`. (Akka ignores those of `/shards`.)

@@ -220,7 +220,7 @@ impl RouterSettings {
 
     /// Sets the nodes of the routees of a [deployable pool](crate::routing::RouterBuilder::deployable_pool), as
     /// [`on_nodes`](crate::routing::RouterPlan::on_nodes) does, in place of those that the code names. For any other router,
-    /// and for an actor that is no router, this is [an error](crate::routing::SectionFault::NotDeployable).
+    /// and for an actor that is no router and has this very path, this is [an error](crate::routing::SectionFault::NotDeployable).
     #[cfg(feature = "remote")]
     pub fn target_nodes(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.target_nodes = Some(nodes.into_iter().map(Into::into).collect());

@@ -544,7 +544,8 @@ fn settings_name_the_nodes() {
     let first = System::builder("demo")
         .deploy("/workers", says.clone())
         .deploy("/plain", says.clone())
-        .deploy("/group", says)
+        .deploy("/group", says.clone())
+        .deploy("/many-*", says)
         .deploy("/far", Deployment::new().remote("n2"))
         .deploy("/near", Deployment::new().remote("n1"));
     let nodes = three_with(&network, first);
@@ -570,7 +571,11 @@ fn settings_name_the_nodes() {
         "deployment.\"/plain\".router.target.nodes",
         &target,
     );
-    refused(n1.actor("plain").spawn(here).map(drop), "deployment.\"/plain\".router.target.nodes", &target);
+    let at_plain = "deployment.\"/plain\".router.target.nodes";
+    refused(n1.actor("plain").spawn(here).map(drop), at_plain, &target);
+    refused(n1.actor("plain").deploy_on::<Worker>("n2", 11).map(drop), at_plain, &target);
+    // A pattern with a wildcard may be meant for others.
+    n1.actor("many-1").spawn(here).expect("it spawns");
     let group = n1.router("group").group([ActorRef::<Job>::from_fn(|_| {})]);
     refused(group.spawn().map(drop), "deployment.\"/group\".router.target.nodes", &target);
     refused(n1.actor("far").spawn(here).map(drop), "deployment.\"/far\".remote", &["n2"]);

@@ -1,5 +1,6 @@
 //! Actors that one node has made on another, over a NATS server on this machine: a tell that is routed to a pool there beside one to a
-//! single actor there and one to each routee in turn, by a thread and by an actor; a restart there beside one here, and the memory of a child here that stands in for an actor there.
+//! single actor there and one to each routee in turn, by a thread and by an actor; a restart there beside one here; and the memory of
+//! a child here that stands in for an actor there.
 //!
 //! `cargo run --release --manifest-path benches/remote/Cargo.toml --bin deployed [-- ROUNDS]` needs `nats-server` (a Debian package).
 //! The rounds are interleaved. A figure is the median of the rounds, and the range of all stands behind it.
