@@ -199,10 +199,10 @@ fn a_section_that_a_router_cannot_follow_says_what_is_at_odds_and_how_to_settle_
         ),
     ] {
         let text = fault.to_string();
-        // Both who spawns and who builds is told the key, and the same.
-        let (router, key) = ("/user/r".to_owned(), "deployment.\"/r\".router".to_owned());
-        let spawned = SpawnError::Section { path: router, key: key.clone(), fault: fault.clone() };
-        assert_eq!(spawned.to_string(), format!("router /user/r, key `{key}`: {text}"));
+        // The errors of `spawn` and of `build` name the key, and say the same.
+        let (path, key) = ("/user/r".to_owned(), "deployment.\"/r\".router".to_owned());
+        let spawned = SpawnError::Section { path, key: key.clone(), fault: fault.clone() };
+        assert_eq!(spawned.to_string(), format!("/user/r, key `{key}`: {text}"));
         let built = BuildError::Section { key: key.clone(), fault };
         assert_eq!(built.to_string(), format!("key `{key}`: {text}"));
         assert_say(&[(&spawned, parts), (&built, parts)]);
