@@ -148,6 +148,16 @@ pub enum Event {
         child: Child,
         number: u64,
     },
+    /// The actor has sent the message of this number to a watcher of its, at the node of its parent.
+    WorkerSent {
+        child: Child,
+        number: u64,
+    },
+    /// The watcher has got it.
+    WorkerHeard {
+        child: Child,
+        number: u64,
+    },
     /// A state was dropped. `is_told`: it was told of the restart or the end before.
     StateDropped {
         child: Child,

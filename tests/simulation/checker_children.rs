@@ -7,7 +7,8 @@
 //! - A state that is dropped was told of the restart or the end.
 //! - An actor is restarted as often as its parent has restarted the child; less often, if its creation has failed: an actor that
 //!   is not there is not restarted.
-//! - The messages of a parent come to the actor in their order, each at most once.
+//! - The messages of a parent come to the actor in their order, each at most once, and so do those of the actor to its watcher.
+//! - No message of the actor comes behind the notice of its end; without loss none of its last ones is missing (D9).
 
 use crate::checker::{Child, Event, Log, Start, Violation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,12 +37,43 @@ struct Life {
     lives_there: usize,
     /// The numbers of its messages, by the start of the node that got them.
     got: BTreeMap<Start, Vec<u64>>,
+    /// The numbers of the messages that it has sent to its watcher, and of those that the watcher has got.
+    sent: BTreeSet<u64>,
+    heard: Vec<u64>,
+    /// The first that the watcher has got behind the notice of the end.
+    late: Option<u64>,
 }
 
 /// Checks the logs of all starts.
 pub fn check_children(logs: &[Log]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut fault = |text: String| violations.push(Violation { promise: "D18", text });
+    let lives = lives(logs, &mut fault);
+    for (child, life) in &lives {
+        check_child(logs, *child, life, &mut fault);
+    }
+    let late = |(child, life): (&Child, &Life)| {
+        let text = format!("message {} of {child} came behind the notice of its end", life.late?);
+        Some(Violation { promise: "D9", text })
+    };
+    violations.extend(lives.iter().filter_map(late));
+    violations
+}
+
+/// Checks the logs of starts between which nothing was lost and that have all ended in order: the watcher of a child has got all
+/// its messages.
+pub fn check_last_messages(logs: &[Log]) -> Vec<Violation> {
+    let missing = |(child, life): (Child, Life)| {
+        let heard = life.heard.into_iter().collect();
+        let missing: Vec<u64> = life.sent.difference(&heard).copied().collect();
+        let text = format!("the messages {missing:?} of {child} are missing");
+        (!missing.is_empty()).then_some(Violation { promise: "D9", text })
+    };
+    lives(logs, &mut |_| {}).into_iter().filter_map(missing).collect()
+}
+
+/// Sorts the events by children.
+fn lives(logs: &[Log], fault: &mut impl FnMut(String)) -> BTreeMap<Child, Life> {
     let mut lives: BTreeMap<Child, Life> = BTreeMap::new();
     for log in logs {
         for event in &log.events {
@@ -68,6 +100,16 @@ pub fn check_children(logs: &[Log]) -> Vec<Violation> {
                 Event::WorkerGot { child, number } => {
                     lives.entry(child).or_default().got.entry(log.start).or_default().push(number);
                 }
+                Event::WorkerSent { child, number } => {
+                    lives.entry(child).or_default().sent.insert(number);
+                }
+                Event::WorkerHeard { child, number } => {
+                    let life = lives.entry(child).or_default();
+                    life.heard.push(number);
+                    if life.ends > 0 {
+                        life.late.get_or_insert(number);
+                    }
+                }
                 Event::StateDropped { child, is_told: false } if !log.is_cut_off => {
                     fault(format!("the state of {child} at {} was dropped untold", log.start));
                 }
@@ -84,10 +126,7 @@ pub fn check_children(logs: &[Log]) -> Vec<Violation> {
             }
         }
     }
-    for (child, life) in &lives {
-        check_child(logs, *child, life, &mut fault);
-    }
-    violations
+    lives
 }
 
 fn is_down(log: &Log, of: Start) -> bool {
@@ -126,7 +165,7 @@ fn check_child(logs: &[Log], child: Child, life: &Life, fault: &mut impl FnMut(S
             fault(format!("message {last} never came to {child}"));
         }
     }
-    for numbers in life.got.values() {
+    for numbers in life.got.values().chain([&life.heard]) {
         let seen: BTreeSet<&u64> = numbers.iter().collect();
         if seen.len() < numbers.len() || !numbers.is_sorted() {
             fault(format!("the messages of {child} came as {numbers:?}"));

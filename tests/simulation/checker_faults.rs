@@ -2,6 +2,7 @@
 //! breach of its own promise.
 
 use crate::checker::{Account, Child, Event, Incarnation, Log, Outcome, Start, check};
+use crate::checker_children::check_last_messages;
 use crate::random::Random;
 use std::collections::VecDeque;
 
@@ -101,7 +102,10 @@ impl Model {
             Event::StateDropped { child: ended, is_told: true },
             Event::StateDropped { child: last, is_told: true },
             Event::StateMade { child: last, is_restart: true },
+            Event::WorkerSent { child: ended, number: 1 },
+            Event::WorkerSent { child: ended, number: 2 },
         ]);
+        self.logs[0].events.extend([1, 2].map(|number| Event::WorkerHeard { child: ended, number }));
         self.logs[0].events.extend([Event::ChildEnded { child: ended }, Event::NameFreed { child: ended }]);
         if lossy {
             self.logs[0].events.push(Event::ChildEnded { child: last });
@@ -283,6 +287,11 @@ const FAULTS: &[Plant] = &[
         let at = logs[0].events.iter().rposition(from_ended).expect("the actor has sent something");
         logs[0].events.remove(at);
     }),
+    ("a message of an actor comes behind the notice of the child's end", "D9", |logs| {
+        let at = find(&logs[0], |event| matches!(event, Event::WorkerHeard { number: 2, .. }));
+        let event = logs[0].events.remove(at);
+        logs[0].events.push(event);
+    }),
     ("a message comes from a node that was declared down here", "D10", |logs| {
         logs[1].events.insert(0, Event::Down { of: start(0) });
     }),
@@ -336,6 +345,11 @@ const FAULTS: &[Plant] = &[
         let at = find(&logs[1], |event| matches!(event, Event::WorkerGot { .. }));
         logs[1].events.swap(at, at + 1);
     }),
+    ("a message of an actor comes to its watcher twice", "D18", |logs| {
+        let at = find(&logs[0], |event| matches!(event, Event::WorkerHeard { .. }));
+        let event = logs[0].events[at];
+        logs[0].events.insert(at, event);
+    }),
     ("an ask ends twice", "asks", |logs| {
         let at = find(&logs[0], |event| matches!(event, Event::AskEnded { .. }));
         let event = logs[0].events[at];
@@ -385,6 +399,17 @@ fn each_planted_fault_is_reported_as_a_breach_of_its_promise() {
     // Each promise has a fault.
     for promise in ["D1", "D2", "D3", "D4", "D8", "D9", "D10", "D18", "asks"] {
         assert!(FAULTS.iter().any(|(_, of, _)| *of == promise), "{promise}");
+    }
+}
+
+#[test]
+fn a_last_message_that_the_notice_of_an_end_has_overtaken_is_missing() {
+    for seed in 0..20 {
+        let mut logs = Model::run(seed, false);
+        assert_eq!(check_last_messages(&logs), [], "seed {seed}");
+        logs[0].events.retain(|event| !matches!(event, Event::WorkerHeard { number: 2, .. }));
+        let found = check_last_messages(&logs);
+        assert!(matches!(&found[..], [one] if one.promise == "D9"), "seed {seed}: {found:?}");
     }
 }
 

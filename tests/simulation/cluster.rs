@@ -248,6 +248,18 @@ impl Cluster {
         }
     }
 
+    /// Delays what goes over the links, so that lanes overtake each other, and loses nothing.
+    pub fn delay_links(&mut self) {
+        for one in 0..self.members.len() {
+            for other in 0..self.members.len() {
+                let least = Duration::from_micros(self.random.below(2_000));
+                let most = Duration::from_millis(2 + self.random.below(40));
+                let faults = LinkFaults::new().delay(least..=most).reorder_lanes();
+                self.net.link_faults(&name_of(one), &name_of(other), faults);
+            }
+        }
+    }
+
     /// Ends all faults, and starts all nodes that do not run.
     pub fn heal(&mut self) {
         let count = self.members.len();

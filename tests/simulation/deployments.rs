@@ -2,6 +2,7 @@
 //! nodes, and factories fail by chance.
 
 use crate::checker::{Child, Event, Log, Start, check};
+use crate::checker_children::check_last_messages;
 use crate::cluster::{Cluster, Member, Recorder, name_of, seed_count};
 use crate::random::Random;
 use pointsman::prelude::*;
@@ -56,9 +57,43 @@ impl Wire for Work {
     const NAME: &'static str = "test.Work";
 }
 
+/// A child, as it goes over the wire.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Name {
+    node: u32,
+    uid: u64,
+    number: u64,
+}
+
+impl From<Child> for Name {
+    fn from(Child { by: Start { node, uid }, number }: Child) -> Self {
+        Self { node, uid, number }
+    }
+}
+
+impl From<Name> for Child {
+    fn from(Name { node, uid, number }: Name) -> Self {
+        Self { by: Start { node, uid }, number }
+    }
+}
+
+/// A message for the watcher of a node.
+#[derive(Debug, Serialize, Deserialize)]
+enum Notice {
+    /// Watch this child, which the node has made.
+    Watch(ActorRef<Work>, Name),
+    /// The child says this number.
+    Said(Name, u64),
+}
+
+impl Wire for Notice {
+    const NAME: &'static str = "test.Notice";
+}
+
 /// The actor that is made on other nodes.
 struct Worker {
     child: Child,
+    watcher: ActorRef<Notice>,
     recorder: Recorder,
     /// Whether a hook has told it of its beginning, and of its end.
     has_begun: bool,
@@ -68,6 +103,13 @@ struct Worker {
 impl Worker {
     fn note(&self, event: Event) {
         self.recorder.note(event);
+    }
+
+    fn say(&self) {
+        let number = next();
+        if self.watcher.try_tell(Notice::Said(self.child.into(), number)).is_ok() {
+            self.note(Event::WorkerSent { child: self.child, number });
+        }
     }
 }
 
@@ -85,7 +127,10 @@ impl Actor for Worker {
     }
     fn receive(&mut self, work: Work, ctx: &mut Context<Work>) -> HandlerResult {
         match work {
-            Work::Take(number) => self.note(Event::WorkerGot { child: self.child, number }),
+            Work::Take(number) => {
+                self.note(Event::WorkerGot { child: self.child, number });
+                self.say();
+            }
             Work::Fail => return Err(Failure::msg("told to fail")),
             Work::Panic => std::panic::resume_unwind(Box::new("told to panic")),
             Work::Stop => ctx.stop(),
@@ -95,10 +140,12 @@ impl Actor for Worker {
     }
     fn restarting(&mut self, _: &Failure, _: &mut Context<Work>) -> HandlerResult {
         self.is_over = true;
+        self.say();
         Ok(())
     }
     fn stopped(&mut self, _: &mut Context<Work>) {
         self.is_over = true;
+        self.say();
     }
 }
 
@@ -110,11 +157,9 @@ impl Drop for Worker {
 
 impl Deploy for Worker {
     const FACTORY: &'static str = "test.Worker";
-    /// The start of the parent's node, and the number of the child.
-    type Args = (u32, u64, u64);
-    fn deploy(args: &Self::Args, ctx: &mut Context<Work>) -> Result<Self, Failure> {
-        let (node, uid, number) = *args;
-        let (child, recorder) = (Child { by: Start { node, uid }, number }, recorder_of(ctx));
+    type Args = (Name, ActorRef<Notice>);
+    fn deploy((name, watcher): &Self::Args, ctx: &mut Context<Work>) -> Result<Self, Failure> {
+        let (child, watcher, recorder) = (Child::from(*name), watcher.clone(), recorder_of(ctx));
         let choice = choose(8);
         if choice < 2 {
             recorder.note(Event::CreationFailed { child });
@@ -122,7 +167,7 @@ impl Deploy for Worker {
         match choice {
             0 => Err(Failure::msg("the factory fails")),
             1 => std::panic::resume_unwind(Box::new("the factory panics")),
-            _ => Ok(Self { child, recorder, has_begun: false, is_over: false }),
+            _ => Ok(Self { child, watcher, recorder, has_begun: false, is_over: false }),
         }
     }
 }
@@ -145,7 +190,7 @@ struct Family {
 /// A parent of actors on other nodes.
 struct Boss {
     family: Arc<Mutex<Family>>,
-    watcher: ActorRef<Watch>,
+    watcher: ActorRef<Notice>,
 }
 
 enum Order {
@@ -164,11 +209,11 @@ impl Boss {
         let recorder = recorder_of(ctx);
         let (by, number) = (recorder.start(), next());
         let (child, mut family) = (Child { by, number }, self.family.lock().expect("no test panics with it"));
-        match ctx.actor(name).deploy_on::<Worker>(node, (by.node, by.uid, number)) {
+        match ctx.actor(name).deploy_on::<Worker>(node, (child.into(), self.watcher.clone())) {
             Ok(far) => {
                 recorder.note(Event::Deployed { child });
                 ctx.watch(&far)?;
-                self.watcher.tell(Watch(far.clone(), child));
+                self.watcher.tell(Notice::Watch(far.clone(), child.into()));
                 family.last.insert(name, child);
                 family.kids.push(Kid { child, name, far });
             }
@@ -253,22 +298,27 @@ impl Actor for Boss {
     }
 }
 
-/// Watches the children beside their parent, which may end with them.
+/// Watches the children beside their parent, which may end with them, and gets their messages.
 #[derive(Default)]
 struct Watcher {
     watched: Vec<(ActorRef<Work>, Child)>,
 }
 
-struct Watch(ActorRef<Work>, Child);
-
 impl Actor for Watcher {
-    type Message = Watch;
-    fn receive(&mut self, Watch(far, child): Watch, ctx: &mut Context<Watch>) -> HandlerResult {
-        ctx.watch(&far)?;
-        self.watched.push((far, child));
+    type Message = Notice;
+    fn receive(&mut self, notice: Notice, ctx: &mut Context<Notice>) -> HandlerResult {
+        match notice {
+            Notice::Watch(far, child) => {
+                ctx.watch(&far)?;
+                self.watched.push((far, child.into()));
+            }
+            Notice::Said(child, number) => {
+                recorder_of(ctx).note(Event::WorkerHeard { child: child.into(), number });
+            }
+        }
         Ok(())
     }
-    fn terminated(&mut self, end: Terminated, ctx: &mut Context<Watch>) -> HandlerResult {
+    fn terminated(&mut self, end: Terminated, ctx: &mut Context<Notice>) -> HandlerResult {
         let is_it = |(far, _): &&(ActorRef<Work>, Child)| far.untyped().as_ref() == Some(&end.actor);
         let (_, child) = self.watched.iter().find(is_it).expect("it is watched");
         recorder_of(ctx).note(Event::ChildEnded { child: *child });
@@ -278,7 +328,7 @@ impl Actor for Watcher {
 
 fn describe(node: Node) -> Node {
     let policy = Policy::closed().allow_factory(Worker::FACTORY, []);
-    node.message::<Work>().factory::<Worker>().policy(policy)
+    node.message::<Work>().message::<Notice>().factory::<Worker>().policy(policy)
 }
 
 fn furnish(member: &Member) {
@@ -289,7 +339,7 @@ fn furnish(member: &Member) {
 }
 
 fn spawn_boss(member: &Member) {
-    let watcher = member.system.typed_at::<Watch>("/user/watcher").expect("it is there");
+    let watcher = member.system.typed_at::<Notice>("/user/watcher").expect("it is there");
     let family = Arc::<Mutex<Family>>::default();
     let recipe = move || Boss { family: family.clone(), watcher: watcher.clone() };
     // The one before may not have ended yet.
@@ -324,15 +374,19 @@ fn workers(member: &Member) -> Vec<ActorRef<Work>> {
     workers.map(|worker| worker.typed().expect("a worker")).collect()
 }
 
-fn run(seed: u64) -> Vec<Log> {
+fn run(seed: u64, lossy: bool) -> Vec<Log> {
     CHOICES.set(Random::new(seed));
     let mut cluster = Cluster::new(seed, NODES as usize, describe, furnish);
-    cluster.spoil_links();
+    if lossy {
+        cluster.spoil_links()
+    } else {
+        cluster.delay_links()
+    }
     for _ in 0..40 {
         for _ in 0..1 + cluster.random.below(12) {
             act(&mut cluster);
         }
-        if cluster.random.below(3) == 0 {
+        if lossy && cluster.random.below(3) == 0 {
             cluster.disturb();
         }
         let by = Duration::from_micros(1 + cluster.random.below(3_000_000));
@@ -383,10 +437,10 @@ fn note_books(cluster: &Cluster) {
 
 #[test]
 fn children_on_other_nodes_keep_their_promises_under_faults_of_each_kind() {
-    let (mut seen, mut count) = ([0; 5], 0);
+    let (mut seen, mut count) = ([0; 6], 0);
     for seed in TestSystem::seeds(seed_count(50)) {
         eprintln!("seed {seed}");
-        let logs = run(seed);
+        let logs = run(seed, true);
         let violations = check(&logs);
         assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
         for event in logs.iter().flat_map(|log| &log.events) {
@@ -396,12 +450,29 @@ fn children_on_other_nodes_keep_their_promises_under_faults_of_each_kind() {
                 Event::StateMade { is_restart: true, .. } => seen[2] += 1,
                 Event::CreationJudged { .. } => seen[3] += 1,
                 Event::WorkerLives { .. } => seen[4] += 1,
+                Event::WorkerHeard { .. } => seen[5] += 1,
                 _ => {}
             }
         }
         count += 1;
     }
-    eprintln!("{count} runs: {seen:?} children made, ended, restarted, not created, and alive at last");
-    let least = [10, 5, 5, 3, 1];
+    eprintln!(
+        "{count} runs: {seen:?} children made, ended, restarted, not created, alive at last, and messages of theirs"
+    );
+    let least = [10, 5, 5, 3, 1, 10];
     assert!(count < 30 || seen.iter().zip(least).all(|(seen, least)| *seen >= least * count), "{seen:?}");
+}
+
+#[test]
+fn all_messages_of_a_child_come_before_its_end_where_nothing_is_lost() {
+    let mut ends = 0;
+    for seed in TestSystem::seeds(seed_count(20)) {
+        eprintln!("seed {seed}");
+        let logs = run(seed, false);
+        let violations: Vec<_> = check(&logs).into_iter().chain(check_last_messages(&logs)).collect();
+        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
+        let events = logs.iter().flat_map(|log| &log.events);
+        ends += events.filter(|event| matches!(event, Event::ChildEnded { .. })).count();
+    }
+    assert!(ends >= 100, "{ends} children have ended");
 }
