@@ -148,13 +148,13 @@ pub enum Event {
         child: Child,
         number: u64,
     },
-    /// The actor has sent the message of this number to a watcher of its, at the node of its parent.
+    /// The actor has sent the message of this number to the watcher of the child, at the node of its parent.
     WorkerSent {
         child: Child,
         number: u64,
     },
     /// The watcher has got it.
-    WorkerHeard {
+    WatcherGot {
         child: Child,
         number: u64,
     },

@@ -39,7 +39,7 @@ struct Life {
     got: BTreeMap<Start, Vec<u64>>,
     /// The numbers of the messages that it has sent to its watcher, and of those that the watcher has got.
     sent: BTreeSet<u64>,
-    heard: Vec<u64>,
+    watcher_got: Vec<u64>,
     /// The first that the watcher has got behind the notice of the end.
     late: Option<u64>,
 }
@@ -64,8 +64,8 @@ pub fn check_children(logs: &[Log]) -> Vec<Violation> {
 /// its messages.
 pub fn check_last_messages(logs: &[Log]) -> Vec<Violation> {
     let missing = |(child, life): (Child, Life)| {
-        let heard = life.heard.into_iter().collect();
-        let missing: Vec<u64> = life.sent.difference(&heard).copied().collect();
+        let got = life.watcher_got.into_iter().collect();
+        let missing: Vec<u64> = life.sent.difference(&got).copied().collect();
         let text = format!("the messages {missing:?} of {child} are missing");
         (!missing.is_empty()).then_some(Violation { promise: "D9", text })
     };
@@ -103,9 +103,9 @@ fn lives(logs: &[Log], fault: &mut impl FnMut(String)) -> BTreeMap<Child, Life> 
                 Event::WorkerSent { child, number } => {
                     lives.entry(child).or_default().sent.insert(number);
                 }
-                Event::WorkerHeard { child, number } => {
+                Event::WatcherGot { child, number } => {
                     let life = lives.entry(child).or_default();
-                    life.heard.push(number);
+                    life.watcher_got.push(number);
                     if life.ends > 0 {
                         life.late.get_or_insert(number);
                     }
@@ -165,7 +165,7 @@ fn check_child(logs: &[Log], child: Child, life: &Life, fault: &mut impl FnMut(S
             fault(format!("message {last} never came to {child}"));
         }
     }
-    for numbers in life.got.values().chain([&life.heard]) {
+    for numbers in life.got.values().chain([&life.watcher_got]) {
         let seen: BTreeSet<&u64> = numbers.iter().collect();
         if seen.len() < numbers.len() || !numbers.is_sorted() {
             fault(format!("the messages of {child} came as {numbers:?}"));

@@ -105,7 +105,7 @@ impl Model {
             Event::WorkerSent { child: ended, number: 1 },
             Event::WorkerSent { child: ended, number: 2 },
         ]);
-        self.logs[0].events.extend([1, 2].map(|number| Event::WorkerHeard { child: ended, number }));
+        self.logs[0].events.extend([1, 2].map(|number| Event::WatcherGot { child: ended, number }));
         self.logs[0].events.extend([Event::ChildEnded { child: ended }, Event::NameFreed { child: ended }]);
         if lossy {
             self.logs[0].events.push(Event::ChildEnded { child: last });
@@ -288,7 +288,7 @@ const FAULTS: &[Plant] = &[
         logs[0].events.remove(at);
     }),
     ("a message of an actor comes behind the notice of the child's end", "D9", |logs| {
-        let at = find(&logs[0], |event| matches!(event, Event::WorkerHeard { number: 2, .. }));
+        let at = find(&logs[0], |event| matches!(event, Event::WatcherGot { number: 2, .. }));
         let event = logs[0].events.remove(at);
         logs[0].events.push(event);
     }),
@@ -346,7 +346,7 @@ const FAULTS: &[Plant] = &[
         logs[1].events.swap(at, at + 1);
     }),
     ("a message of an actor comes to its watcher twice", "D18", |logs| {
-        let at = find(&logs[0], |event| matches!(event, Event::WorkerHeard { .. }));
+        let at = find(&logs[0], |event| matches!(event, Event::WatcherGot { .. }));
         let event = logs[0].events[at];
         logs[0].events.insert(at, event);
     }),
@@ -407,7 +407,7 @@ fn a_last_message_that_the_notice_of_an_end_has_overtaken_is_missing() {
     for seed in 0..20 {
         let mut logs = Model::run(seed, false);
         assert_eq!(check_last_messages(&logs), [], "seed {seed}");
-        logs[0].events.retain(|event| !matches!(event, Event::WorkerHeard { number: 2, .. }));
+        logs[0].events.retain(|event| !matches!(event, Event::WatcherGot { number: 2, .. }));
         let found = check_last_messages(&logs);
         assert!(matches!(&found[..], [one] if one.promise == "D9"), "seed {seed}: {found:?}");
     }
