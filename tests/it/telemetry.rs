@@ -807,7 +807,19 @@ fn watched() -> (System, ManualClock) {
         .telemetry(Telemetry::off().stuck_after(100 * MS))
         .build()
         .unwrap();
+    guardians_rest(&system);
     (system, clock)
+}
+
+/// Waits until the guardians have had their first turn. One that waits for a processor in that turn is stuck by a clock
+/// that is moved by hand.
+fn guardians_rest(system: &System) {
+    wait_until(|| {
+        let stats = system.stats();
+        let workers = || stats.dispatchers.iter().flat_map(|one| &one.workers);
+        let turns: u64 = workers().map(|worker| worker.turns).sum();
+        turns >= stats.living && workers().all(|worker| worker.running.is_none())
+    });
 }
 
 /// The classes of the actors whose turns run.
@@ -911,6 +923,7 @@ fn short_handlers_are_never_reported_in_many_turns_or_a_long_one() {
         .telemetry(Telemetry::off().stuck_after(2 * MS))
         .build()
         .unwrap();
+    guardians_rest(&system);
     let (_subscription, events) = lifecycle(&system);
     let handled = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
     for (dispatcher, handled) in ["default", "endless"].into_iter().zip(&handled) {
@@ -942,9 +955,7 @@ fn a_handler_that_computes_is_reported_like_one_that_sleeps() {
     let actor = system.actor("spinner").spawn(move || Spins(flag.clone())).unwrap();
     assert_eq!(events.recv_timeout(LONG).unwrap(), "started spinner");
     actor.tell(());
-    while system.ledger().handled < 1 {
-        std::thread::yield_now();
-    }
+    wait_until(|| system.ledger().handled == 1);
     (0..3).for_each(|_| clock.advance(50 * MS));
     assert_eq!(events.try_recv().unwrap(), "stuck spinner 100ms");
     goes_on.store(false, Ordering::Relaxed);
