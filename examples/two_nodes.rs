@@ -29,9 +29,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 const SERVER: &str = "nats://127.0.0.1:4222";
 const USAGE: &str = "usage: two_nodes [--in-process | n1 [--server URL] | n2 [--server URL]]";
-/// The notes that n1 sends to the worker, through the group, and through the pool. They are fewer than the 4,096 above
-/// which a node chokes an actor, so a plain `tell` is not refused behind them.
-const NOTES: u64 = 3_000;
+/// The notes that n1 sends to the worker, through the group, and through the pool.
+const NOTES: u64 = 10_000;
 const NOTES_BY_PATH: u64 = 1_000;
 const NOTES_BY_POOL: u64 = 1_000;
 /// The routees of the pool: in turn, one on n1 and one on n2.

@@ -39,7 +39,7 @@ impl Reports {
         self.expect_while(stage, || living.iter().for_each(|actor| handle_all(actor)), texts);
     }
 
-    /// The same, where `handled` waits in each second until every living actor has handled what it has got.
+    /// As [`expect`](Self::expect). In each second, `handled` waits until each living actor has handled what it has got.
     fn expect_while(&self, stage: &Stage, handled: impl Fn(), texts: &[&str]) {
         let mut seen: Vec<String> = Vec::new();
         wait_until(|| {

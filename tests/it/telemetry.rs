@@ -811,8 +811,8 @@ fn watched() -> (System, ManualClock) {
     (system, clock)
 }
 
-/// Waits until the guardians have had their first turn. One that waits for a processor in that turn is stuck by a clock
-/// that is moved by hand.
+/// Waits until the guardians have had their first turn. A guardian that waits for a processor in that turn would be reported
+/// as stuck when the test moves the clock.
 fn guardians_rest(system: &System) {
     wait_until(|| {
         let stats = system.stats();

@@ -208,7 +208,7 @@ fn a_pool_without_nodes_is_one_of_this_node() {
 fn no_message_is_lost_while_routees_leave_under_load() {
     const SENDERS: u64 = 3;
     const EACH: u64 = 1_300;
-    /// The messages of a round. Fewer than choke a worker that has got them all.
+    /// The messages of a round. So few do not choke a worker, even if it has got them all.
     const ROUND: u64 = SENDERS * EACH;
     const ROUNDS: u64 = 3;
     let network = Network::new();

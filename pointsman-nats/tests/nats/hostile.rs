@@ -111,7 +111,8 @@ impl Peer {
         (number >> 32, number & 0xffff_ffff)
     }
 
-    /// Answers each `PING` in a thread, to the end of the connection. What the test says must be one write each.
+    /// Answers each `PING` in a thread, to the end of the connection. The test must write each message at once, or an answer
+    /// comes in its midst.
     fn answer_pings(&self) {
         let stream = self.stream.try_clone().expect("a handle");
         stream.set_read_timeout(None).expect("no limit");

@@ -140,7 +140,7 @@ fn actors_of_two_nodes_tell_and_ask_over_a_server() {
     let start = |name| TestSystem::start(Nats::servers([server.url()]), name);
     let (n1, n2) = (start("n1"), start("n2"));
     let far = n1.find("n2");
-    // The ask is not offered again, so these are fewer than choke the actor.
+    // So few do not choke the actor, which would refuse the ask.
     for number in 0..4_000 {
         tell(&far, number, 50);
     }
